@@ -8,11 +8,11 @@
 A model of the shape of GPT-2 small with random weights, greedily, prompts of 32 tokens. Sides: one
 core; two devices of a core each, once with three groups of sequences in flight (a throughput plan:
 each device has a part of the model) and once with one group (a latency plan: both devices work on
-each layer, which is in two halves); one device that has both cores; PyTorch (transformers, its
-cache, a plain loop) with one and two threads. A batch is the sequences of a group. All sides of a
-weight type and a batch run in turns, and again while the host is not calm (`execution.unrest`: by
-our sides' medians beside their best turns). Goal: two devices at batch 8 give at least 1.8 times
-the tokens of one.
+each layer, which is in two halves); one device that has both cores; teams (each core, and both);
+PyTorch (transformers, its cache, a plain loop) with one and two threads. A batch is the sequences
+of a group. All sides of a weight type and a batch run in turns, and again while the host is not
+calm (`execution.unrest`: by our sides' medians beside their best turns). Goal: two devices at
+batch 8 give at least 1.8 times the tokens of one.
 
 How much rounded weights cost is measured too: logits beside those of transformers in float32, on
 random texts that are given token by token.

@@ -134,7 +134,8 @@ def _ordering(problem: Problem, kind: Kind, mode: str, seeds: int) -> Row:
     works, values, closed = [], [], 0
     for seed in range(seeds):
         budget = CpsatBudget(WORK, time.monotonic() + 20 * WORK)
-        found = _whole(problem, Options(time_limit=20 * WORK, seed=seed, symmetry=mode), budget)
+        options = Options(time_limit=20 * WORK, seed=seed, symmetry=mode)
+        found = solve_in_one_model(problem, options, budget)
         works.append(WORK - budget.work)
         values.append(math.inf if found is None else found.value)
         closed += found is not None and budget.work > WORK / 100
@@ -148,11 +149,14 @@ def _ordering(problem: Problem, kind: Kind, mode: str, seeds: int) -> Row:
     }
 
 
-def _whole(problem: Problem, options: Options, budget: CpsatBudget) -> Schedule | None:
+def solve_in_one_model(
+    problem: Problem, options: Options, budget: CpsatBudget, start: Schedule | None = None
+) -> Schedule | None:
+    """The whole graph in one CP-SAT model, from no plan unless there is a start; None of none."""
     try:
         if problem.objective.kind == "throughput":
-            return cpsat_throughput.solve(problem, options, None, budget)
-        return solve_whole(Instance(problem), options, None, budget)
+            return cpsat_throughput.solve(problem, options, start, budget)
+        return solve_whole(Instance(problem), options, start, budget, any_size=True)
     except SolverError:
         return None
 

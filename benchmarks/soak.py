@@ -3,12 +3,14 @@
     python -m benchmarks.soak                      600 s, writes results/soak.json
     python -m benchmarks.soak --seconds 60 --output FILE
     python -m benchmarks.soak --small              3 s of a tiny model (the tests run it)
+    python -m benchmarks.soak --teams              on teams of cores, writes results/soak_teams.json
     python -m benchmarks.soak --show               writes build/results/performance.md
 
-SqueezeNet as a pipeline of two devices. What the threads do, and how they check it, stands in
-`benchmarks.execution.callers`. Every few seconds the main thread notes resident memory, threads and
-allocated tensors; now and then it lets all of them pause and notes what of the memory is in use. A
-warm-up goes before it, in which buffers reach their size. It must hold that
+SqueezeNet as a pipeline of two devices, or for latency on each core and both. What the threads do,
+and how they check it, stands in `benchmarks.execution.callers`. Every few seconds the main thread
+notes resident memory, threads and allocated tensors; now and then it lets all of them pause and
+notes what of the memory is in use. A warm-up goes before it, in which buffers reach their size. It
+must hold that
 
 - each request is done, cancelled or late: none is lost, no output is wrong or out of order;
 - no tensor is allocated after the warm-up, however many are in flight;
@@ -34,12 +36,13 @@ import numpy as np
 
 from benchmarks.documents import write_document
 from benchmarks.execution.callers import COUNTS, Caller, at_rest
-from benchmarks.execution.cases import TINY, make_model, two_devices
+from benchmarks.execution.cases import TINY, make_model, two_core_teams, two_devices
 from benchmarks.execution.contenders import build_plan
 from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
 from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
 from benchmarks.results_page import write_pages
 from tvm_hetero.artifact.executable import PARTITION
+from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
 
@@ -99,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     parser.add_argument("--small", action="store_true", help="a tiny model, 3 s, no file")
     parser.add_argument("--seconds", type=float, help="how long (default: 600, small: 3)")
     parser.add_argument("--model", help="default: squeezenet")
+    parser.add_argument("--teams", action="store_true", help="a latency plan on teams of cores")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
@@ -107,12 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
         return Soak([], [], {}, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, [])
     model = args.model or (TINY if args.small else "squeezenet")
     seconds = args.seconds or (3.0 if args.small else 600.0)
-    platform = two_devices()
-    built = build_plan(make_model(model), platform, Objective("throughput"), _LIMIT)
+    platform = two_core_teams() if args.teams else two_devices()
+    objective = Objective("latency" if args.teams else "throughput")
+    built = build_plan(make_model(model), measure_links(platform), objective, _LIMIT)
     with Executor(built.executable, PARTITION) as executor:
         found = soak(executor, seconds)
     print(summary(found, seconds))
-    output = args.output or (None if args.small or args.seconds else RESULTS)
+    results = RESULTS.with_name("soak_teams.json") if args.teams else RESULTS
+    output = args.output or (None if args.small or args.seconds else results)
     if output is not None:
         head = {key: value for key, value in asdict(found).items() if key != "samples"}
         write_document(output, "python -m benchmarks.soak", map(asdict, found.samples), **head,

@@ -195,6 +195,8 @@ def _least_value(problem: Problem, parts: list[Part], rest: float) -> float:
         longest = max(longest, *ends.values())
     if kind in ("latency", "throughput"):
         return longest * (1 - 1e-12)
+    if any(_cores(problem, name) for name in problem.platform.names):
+        return 0.0
     devices = [(problem.platform.device(name), own) for name, own in busy.items()]
     if kind == "cost":
         return sum((device.price or 0.0) * longest / 3600 for device, _ in devices) * (1 - 1e-12)
@@ -239,13 +241,24 @@ def _ends(problem: Problem) -> set[str]:
     return {task for task in costless if task not in made or task not in read}
 
 
+def _cores(problem: Problem, name: str) -> list[tuple[str, str, int]]:
+    """The cores of a device that shares any of them."""
+    platform = problem.platform
+    device = platform.device(name)
+    others = (d for d in platform.devices if d.node == device.node and d is not device)
+    if platform.shared_cores or not any(set(d.cores) & set(device.cores) for d in others):
+        return []
+    return [("core", device.node, core) for core in device.cores]
+
+
 def _plan(problem: Problem, parts: list[Part]) -> Plan | None:
     """Activities and buffers of a placement; None if a tensor cannot reach its reader."""
     graph, platform = problem.graph, problem.platform
     plan = Plan()
     for task, device, elements in parts:
         seconds = problem.seconds(task, device, len(elements))
-        plan.activities.append(Activity((task, device, elements), seconds, [], [device]))
+        own: list[object] = [device, *_cores(problem, device)]
+        plan.activities.append(Activity((task, device, elements), seconds, [], own))
     for device, task in {(device, task) for task, device, _ in parts}:
         plan.weights[device] = plan.weights.get(device, 0) + graph.task(task).weight_bytes
     for i, (task, device, elements) in enumerate(parts):
@@ -267,9 +280,9 @@ def _plan(problem: Problem, parts: list[Part]) -> Plan | None:
                     key = (link.src, link.dst)
                     if key not in hops:
                         hops[key] = len(plan.activities)
-                        busy: list[object] = [
-                            name for name in key if not platform.device(name).overlap
-                        ]
+                        blocked = [name for name in key if not platform.device(name).overlap]
+                        taken = {core for name in blocked for core in _cores(problem, name)}
+                        busy: list[object] = [*blocked, *sorted(taken)]
                         if link.exclusive:
                             busy.append(key)
                         seconds = link.latency + nbytes / link.bandwidth
@@ -329,15 +342,21 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
     total = 0.0
     used = {a.what[1] for a in plan.activities if len(a.what) == 3}
     used |= {end for a in plan.activities if len(a.what) == 4 for end in a.what[2:]}
+    lasting: dict[object, float] = {}
     for name in sorted(used, key=str):
         device = problem.platform.device(str(name))
-        busy = loads.get(name, 0.0)
+        figure = device.watts if kind == "energy" else device.price
+        assert figure is not None
         if kind == "energy":
-            assert device.watts is not None
-            total += device.watts * busy + device.idle_watts * max(0.0, makespan - busy)
-        else:
-            assert device.price is not None
-            total += device.price * makespan / 3600
+            total += figure * loads.get(name, 0.0)
+        # What lasts (idling, the price) is paid once a core, at the dearest share.
+        cores: Sequence[object] = _cores(problem, str(name)) or [name]
+        rate = device.idle_watts if kind == "energy" else figure / 3600
+        for core in cores:
+            lasting[core] = max(lasting.get(core, 0.0), rate / len(cores))
+    for core, rate in lasting.items():
+        idle = max(0.0, makespan - loads.get(core, 0.0))
+        total += rate * (idle if kind == "energy" else makespan)
     return total
 
 
@@ -368,15 +387,14 @@ def _all_buffers_fit(problem: Problem, plan: Plan) -> bool:
 
 
 def _one_period(plan: Plan) -> list[float]:
-    """Starts within a period: executions back to back, hops at 0."""
+    """Starts within a period: executions back to back, those on most cores first; hops at 0."""
     clock: dict[object, float] = {}
-    starts = []
-    for activity in plan.activities:
-        start = 0.0
+    starts = [0.0] * len(plan.activities)
+    for i in sorted(range(len(starts)), key=lambda i: -len(plan.activities[i].occupies)):
+        activity = plan.activities[i]
         if len(activity.what) == 3:
-            start = clock.get(activity.what[1], 0.0)
-            clock[activity.what[1]] = start + activity.seconds
-        starts.append(start)
+            starts[i] = max(clock.get(resource, 0.0) for resource in activity.occupies)
+            clock.update(dict.fromkeys(activity.occupies, starts[i] + activity.seconds))
     return starts
 
 

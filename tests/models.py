@@ -44,6 +44,17 @@ def two_cpus() -> Platform:
     )
 
 
+def teams_of_cpus() -> Platform:
+    """The same places, and both cores as a third one."""
+    big, little = (replace(device, overlap=False) for device in two_cpus().devices)
+    both = replace(
+        big, name="both", cores=(*big.cores, *little.cores), target={**NATIVE, "num-cores": 2}
+    )
+    names = [device.name for device in (big, little, both)]
+    links = tuple(Link(a, b, 1e10, 1e-6) for a, b in itertools.permutations(names, 2))
+    return Platform((big, little, both), links, name="teams")
+
+
 def equal_cpus() -> Platform:
     """The same places, of one kind."""
     big, little = two_cpus().devices

@@ -27,6 +27,9 @@ Step = tuple[str, str, tuple[int, ...]]
 __all__ = ["Step", "graphs", "orders", "platforms", "problems"]
 
 
+_NESTED: list[tuple[int, ...]] = [(), (0,), (1,), (2,), (0, 1), (0, 1), (0, 1, 2)]
+
+
 def seconds(exact: bool) -> st.SearchStrategy[float]:
     """A time of at least 0."""
     eighths = st.integers(0, 64).map(lambda k: k / 8)
@@ -76,9 +79,11 @@ def platforms(
     exclusive: bool = True,
     multi_hop: bool = True,
     exact: bool = True,
+    teams: bool = False,
 ) -> Platform:
     """Devices ``d0``, ``d1``, ... joined by a fabric, by all or some direct links, in a line, or
     (with `multi_hop`) over a device ``hub`` on which nothing runs. Not always connected.
+    With `teams` they may share the cores 0, 1 and 2, each set nested in or apart from the others.
     """
     count = draw(st.integers(1, max_devices))
     names = [f"d{i}" for i in range(count)]
@@ -95,6 +100,7 @@ def platforms(
             watts=draw(st.integers(0, 8)) / 1.0,
             idle_watts=draw(st.integers(0, 2)) / 1.0,
             price=draw(st.integers(0, 8)) * 450.0,
+            cores=draw(st.sampled_from(_NESTED)) if teams else (),
         )
         for name in names
     )
@@ -151,6 +157,7 @@ def problems(
     feasible: bool = True,
     exact: bool = True,
     contiguous: bool = False,
+    teams: bool = False,
 ) -> Problem:
     """A random problem of 1 to `batch` elements (see the top of this file).
 
@@ -164,6 +171,7 @@ def problems(
             exclusive=exclusive,
             multi_hop=multi_hop,
             exact=exact,
+            teams=teams,
         )
     )
     elements = draw(st.integers(1, batch))

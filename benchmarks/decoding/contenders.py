@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 import transformers
 
-from benchmarks.execution.cases import one_device, two_devices
+from benchmarks.execution.cases import one_device, two_core_teams, two_devices
 from tvm_hetero.decoders.build import DecoderOptions, build_decoder
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.frontends.torch.transformers import cache_name
@@ -66,6 +66,7 @@ SIDES = {
     "two devices, three groups": Side("two devices", "throughput", groups=3, shards=2),
     "two devices, halves of layers": Side("two devices", "latency", shards=2),
     "one device of two cores": Side("two cores", "latency"),
+    "teams of two cores": Side("teams", "latency"),
 }
 
 
@@ -75,6 +76,7 @@ def platform_of(name: str) -> Platform:
         "one core": lambda: one_device(1),
         "two devices": two_devices,
         "two cores": lambda: one_device(2),
+        "teams": two_core_teams,
     }
     return made[name]()
 

@@ -66,6 +66,13 @@ def two_devices(mcpus: Sequence[str | None] = ()) -> Platform:
     return _cpus(2, mcpus)
 
 
+def two_core_teams() -> Platform:
+    """Each of the first two cores, and both together."""
+    first = sorted(available_cores())[:2]
+    platform = Platform.detect(teams="1,2", cores=first)
+    return Platform(tuple(d for d in platform.devices if d.kind == "llvm"), name=platform.name)
+
+
 def one_device(cores: int) -> Platform:
     """One device that has the first `cores` cores."""
     (device,) = _cpus(1, (), cores).devices

@@ -88,7 +88,8 @@ class NetworkBench:
         quiet = True
         for names in _by_node(self.problem.platform):
             with self._networks([Load(name) for name in names], not_in_place) as built:
-                crews = [*([each] for each in built), *([built] if len(built) > 1 else [])]
+                loaded_crews = [crew for crew in self._crews(built) if len(crew) > 1]
+                crews = [*([each] for each in built), *loaded_crews]
                 quiet &= run_in_turns(crews, self.rounds, self.progress)
                 for network in built:
                     _add(alone, network, network.alone)
@@ -152,11 +153,28 @@ class NetworkBench:
             batched = stack.enter_context(self._networks(together, failed))
             loads = [Load(each.device, size) for each in batched if both]
             plain = stack.enter_context(self._networks(loads, failed))
-            quiet = run_in_turns([batched, plain], self._shorter, self.progress)
-            for seconds, crew in ((at_once, batched), (apart, plain)):
-                for network in crew:
+            crews = [*self._crews(batched), *self._crews(plain)]
+            quiet = run_in_turns(crews, self._shorter, self.progress)
+            for seconds, networks in ((at_once, batched), (apart, plain)):
+                for network in networks:
                     _add(seconds, network, network.loaded or network.alone)
         return quiet
+
+    def _crews(self, built: Sequence[MeasuredNetwork]) -> list[list[MeasuredNetwork]]:
+        """Those whose devices can be busy at once: each in one, with as many as share no core."""
+        crews: list[list[MeasuredNetwork]] = []
+        for network in sorted(built, key=self._width):
+            rivals = self.problem.platform.rivals(network.device)
+            for crew in crews:
+                if not any(other.device in rivals for other in crew):
+                    crew.append(network)
+                    break
+            else:
+                crews.append([network])
+        return crews
+
+    def _width(self, network: MeasuredNetwork) -> int:
+        return len(self.problem.platform.device(network.device).cores)
 
     @property
     def _shorter(self) -> Rounds:

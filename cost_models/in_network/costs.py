@@ -7,7 +7,8 @@ shows most in small kernels and in concatenations, least in large convolutions, 
 it. So once the contests have said how each kernel is computed,
 
     alone     the network is built for each device by itself and run there, kernel by kernel timed
-    loaded    all devices of a node run it at once, each its own build of it
+    loaded    all devices of a node run it at once, each its own build of it; teams of cores that
+              exclude each other, those of a width at once
     batched   for a batch: the same with several elements, loaded only, with kernels that compute
               several of them at once (`tvm_hetero.cost_models.in_network.batched_kernels`)
 

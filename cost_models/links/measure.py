@@ -18,6 +18,10 @@ All are measured on the executor itself (`tvm_hetero.cost_models.links.handover`
 of a private CPU device (without the last), with the copies that these need. Where a figure drowns
 in noise the bandwidth is taken as `MOST_BANDWIDTH`.
 
+Of teams of cores each core has made, or reads, its share of a tensor. So of what goes from one team
+to another that shares cores with it a part stays where it is (`crossing_share`), and the link
+has so much more bandwidth than one between two of their cores that differ.
+
 On a virtual machine these are figures of a moment: where its processors are moved about among the
 cores of the host, two of them may share a cache now and none a minute later.
 (The benchmarks of execution keep it in their rows: `benchmarks/execution/mode.py`.)
@@ -178,14 +182,14 @@ def _link(
     What is neither in the store nor `measured` yet is measured, and noted there; or `assumed`.
     """
     places, others = [], []
-    for device in (src, dst):
-        on_cpu = device.kind in HOST_KINDS
-        if on_cpu:
+    cores = differing_cores(src, dst)
+    for device, core in zip((src, dst), cores, strict=True):
+        if device.kind in HOST_KINDS:
             _require_cores(device)
         else:
             others.append(dict(device.target or {}))
         memory = list(dl_device(platform, device))
-        places.append({"core": device.cores[0] if on_cpu else None, "memory": memory})
+        places.append({"core": core, "memory": memory})
     if not others:
         places.sort(key=canonical_json)  # measured both ways in turns: one figure for the two
     question = {"from": places[0], "to": places[1]}
@@ -200,9 +204,38 @@ def _link(
     elif len(figures) < len(keys):
         figures = _figures(_answer(src, dst, question))
         measured.update(zip(keys, figures, strict=True))
-    latency, bandwidth = figures[0]
-    cold = figures[1][1] if shared else None
+    crossing = crossing_share(src, dst)
+    latency, bandwidth = figures[0][0], _of_share(figures[0][1], crossing)
+    cold = _of_share(figures[1][1], crossing) if shared else None
     return Link(src.name, dst.name, bandwidth, latency, cold_bandwidth=cold)
+
+
+def differing_cores(src: Device, dst: Device) -> tuple[int | None, int | None]:
+    """The cores between which a link is measured: the first of each, or ones that differ.
+
+    None for a device that is not on a CPU here.
+    """
+    first, second = (d.cores[0] if d.kind in HOST_KINDS else None for d in (src, dst))
+    if first is None or second is None or first != second:
+        return first, second
+    return next(((a, b) for a in src.cores for b in dst.cores if a != b), (first, second))
+
+
+def crossing_share(src: Device, dst: Device) -> float:
+    """Which share of a tensor is made on another core than the one that reads it.
+
+    Of a cores that make it and b that read it each does 1/a and 1/b, so of each core that is in
+    both teams the smaller of the two shares stays.
+    """
+    if src.kind not in HOST_KINDS or dst.kind not in HOST_KINDS:
+        return 1.0
+    common = len(set(src.cores) & set(dst.cores))
+    return 1.0 - common / max(len(src.cores), len(dst.cores))
+
+
+def _of_share(bandwidth: float, crossing: float) -> float:
+    """Bandwidth of all bytes where only a share of them crosses."""
+    return min(bandwidth / crossing, MOST_BANDWIDTH) if crossing > 0 else MOST_BANDWIDTH
 
 
 def _figures(found: Mapping[str, Any]) -> list[tuple[float, float]]:

@@ -7,7 +7,8 @@
  *   batch      elements that one run works through; each has inputs and outputs of its own
  *   devices    places of memory and compute, as DLPack numbers them, and how large the memory is
  *   workers    threads, each with a device, the cores that it is pinned to, and a role; those that
- *              are alike run each other's steps where one is idle and the other is not
+ *              are alike run each other's steps where one is idle and the other is not. A worker
+ *              may be a meeting of others instead, whose threads run its steps together
  *   slots      one tensor at one place, of a type known beforehand where kernels fill it
  *   inputs     slots that the caller fills (shape and dtype are checked), kept until replaced;
  *              a state is one that the kernel which reads it writes in place
@@ -16,8 +17,9 @@
  *              where the length of an axis is known only then, another slot holds it
  *   steps      kernels one after the other, calls of a function, and copies between devices
  *
- * The steps of a worker are taken in the order of the list. A step starts when all its in-slots are
- * full. Every slot is filled by an input, a constant or exactly one step. All numbers that name
+ * The steps of a worker are taken in the order of the list, those of a meeting in that of its first
+ * thread; a thread that helps with a step goes on with its own behind it when that has ended. A step
+ * starts when all its in-slots are full. Every slot is filled by an input, a constant or exactly one step. All numbers that name
  * something (worker, device, slot) are indices into the lists above.
  *
  * A kernels step lists calls of compiled kernels that write into memory given to them
@@ -55,6 +57,9 @@ struct WorkerPlan {
   //! The first worker of those that are alike, this one among them, if there are others: every
   //! kernel takes the same on all of them.
   std::optional<int> alike{};
+  //! Not empty: it is a meeting and has no thread. The first of these workers runs its steps, and
+  //! the others, where they have nothing to do, their parallel loops with it.
+  std::vector<int> threads{};
 };
 
 /*! \brief Shape and type of the elements of a compact tensor. */
@@ -146,11 +151,20 @@ struct TVM_HETERO_API Plan {
   std::vector<OutputPlan> outputs;
   std::vector<StepPlan> steps;
 
+  bool IsMeeting(int worker) const { return !workers[worker].threads.empty(); }
+  /*! \brief The worker whose thread runs a worker's steps: itself, if it is no meeting. */
+  int ThreadOf(int worker) const {
+    return IsMeeting(worker) ? workers[worker].threads.front() : worker;
+  }
+  /*! \brief The workers whose threads are at a worker's steps: the one that runs them first. */
+  std::vector<int> ThreadsOf(int worker) const {
+    return IsMeeting(worker) ? workers[worker].threads : std::vector<int>{worker};
+  }
   DLDevice DeviceOfSlot(int slot) const { return devices[slots[slot].device].device; }
   DLDevice DeviceOfWorker(int worker) const { return devices[workers[worker].device].device; }
   /*! \brief The workers whose steps a worker may run: itself first. */
   std::vector<int> PartsOf(int worker) const;
-  /*! \brief Bytes of scratch that a worker needs: the most that any step does that it may run. */
+  /*! \brief Bytes of scratch that a thread needs: the most that any step does that it may run. */
   int64_t ScratchOfWorker(int worker) const;
   /*!
    * \brief Whether a slot in main memory is copied to or from a GPU: its memory should be pinned,

@@ -57,6 +57,9 @@ typedef struct {
   const double* watts;           /*!< [D] energy */
   const double* idle_watts;      /*!< [D] energy */
   const double* price;           /*!< [D] cost, per second */
+  int32_t shared;                /*!< number of cores that several devices share */
+  const int32_t* core_begin;     /*!< [D + 1] where a device's cores start in `cores`; or null */
+  const int32_t* cores;          /*!< numbers of shared cores, below `shared` */
 } TvmHeteroSearchProblem;
 
 /*! \brief How long and how to anneal. */

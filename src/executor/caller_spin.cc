@@ -9,7 +9,7 @@ namespace tvm_hetero {
 CallerSpin::CallerSpin(const Plan& plan, const Program& program) {
   const auto busy = static_cast<unsigned>(program.busy_workers);
   for (size_t worker = 0; worker < plan.workers.size(); ++worker) {
-    if (program.workers[worker].empty()) continue;
+    if (program.workers[worker].empty() && !plan.IsMeeting(static_cast<int>(worker))) continue;
     const std::vector<int>& cores = plan.workers[worker].cores;
     if (cores.empty()) has_spare_ = std::thread::hardware_concurrency() > busy;
     taken_.insert(taken_.end(), cores.begin(), cores.end());

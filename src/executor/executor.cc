@@ -31,7 +31,7 @@ bool MaySpin(const Plan& plan, size_t worker) {
   const std::vector<int>& cores = plan.workers[worker].cores;
   if (cores.empty()) return std::thread::hardware_concurrency() > plan.workers.size();
   for (size_t other = 0; other < plan.workers.size(); ++other) {
-    if (other == worker) continue;
+    if (other == worker || plan.IsMeeting(static_cast<int>(other))) continue;
     for (int core : plan.workers[other].cores) {
       if (std::find(cores.begin(), cores.end(), core) != cores.end()) return false;
     }
@@ -97,6 +97,7 @@ Executor::Executor(Plan plan)
   }
   try {
     for (size_t i = 0; i < workers_.size(); ++i) {
+      if (plan_.IsMeeting(static_cast<int>(i))) continue;  // its threads are others'
       workers_[i]->Start(MaySpin(plan_, i) ? kSpin : Spin{});
     }
   } catch (...) {
@@ -168,7 +169,7 @@ void Executor::SetLibrary(int64_t worker, const ffi::Module& library) {
   RowAt(workers_, worker, "worker");
   const auto of = static_cast<int>(worker);
   desk_->WhenIdle([&] {
-    for (int other : plan_.PartsOf(of)) workers_[other]->SetLibrary(of, library);
+    for (int other : plan_.PartsOf(plan_.ThreadOf(of))) workers_[other]->SetLibrary(of, library);
   });
 }
 

@@ -14,7 +14,7 @@
 namespace tvm_hetero {
 namespace {
 
-/*! \brief Where a step stands: its worker, and its position there. */
+/*! \brief Where a step stands: the worker whose thread runs it, and its position there. */
 struct Place {
   int worker;
   int position;
@@ -52,7 +52,7 @@ Instructions InOrder(const Plan& plan, const std::vector<SlotUse>& slots,
     for (int slot : Distinct(plan.steps[i].ins)) {
       if (slots[slot].made_by_step) instruction.reads.push_back(slot);
     }
-    workers[plan.steps[i].worker].push_back(std::move(instruction));
+    workers[plan.ThreadOf(plan.steps[i].worker)].push_back(std::move(instruction));
   }
   return workers;
 }
@@ -71,6 +71,7 @@ class Waits {
     for (size_t i = 0; i < plan.steps.size(); ++i) {
       for (int slot : plan.steps[i].outs) producer_[slot] = static_cast<int>(i);
     }
+    FindHelped();
   }
 
   void AddTo(Instructions* workers) const {
@@ -94,22 +95,33 @@ class Waits {
   }
 
  private:
-  /*! \brief For each other worker the position up to which a step needs it; -1: not at all. */
+  /*! \brief For each step the last one before it in whose meeting its thread has helped. */
+  void FindHelped() {
+    std::vector<int> last(plan_.workers.size(), -1);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const std::vector<int> threads = plan_.ThreadsOf(plan_.steps[i].worker);
+      helped_.push_back(last[threads.front()]);
+      for (size_t t = 1; t < threads.size(); ++t) last[threads[t]] = static_cast<int>(i);
+    }
+  }
+
+  /*! \brief For each other thread the position up to which a step needs it; -1: not at all. */
   std::vector<int> Needs(int step) const {
     std::vector<int> needs(plan_.workers.size(), -1);
-    for (int slot : plan_.steps[step].ins) {
-      int before = producer_[slot];
-      if (before < 0) continue;
-      const Place& place = places_[before];
-      if (place.worker == plan_.steps[step].worker) continue;
-      needs[place.worker] = std::max(needs[place.worker], place.position);
-    }
+    auto add = [&](int before) {
+      if (before < 0 || places_[before].worker == places_[step].worker) return;
+      int& need = needs[places_[before].worker];
+      need = std::max(need, places_[before].position);
+    };
+    for (int slot : plan_.steps[step].ins) add(producer_[slot]);
+    add(helped_[step]);
     return needs;
   }
 
   const Plan& plan_;
   std::vector<Place> places_;
   std::vector<int> producer_;  //!< of each slot; -1 for none
+  std::vector<int> helped_;    //!< of each step; -1 for none
 };
 
 }  // namespace

@@ -18,19 +18,19 @@ namespace tvm_hetero {
 struct Instruction {
   int step;                    //!< index into Plan::steps
   int stage;                   //!< of the step (stages.h)
-  std::vector<int> waits_for;  //!< steps of other workers that must have ended
+  std::vector<int> waits_for;  //!< steps of other threads that must have ended
   std::vector<int> wakes;      //!< workers that may run a step which waits for this one
   std::vector<int> reads;      //!< the in-slots made by steps, each once: to be released after it
 };
 
-/*! \brief Each worker's instructions, in its order. */
+/*! \brief The instructions of each worker's thread, in its order; none of meetings. */
 using Instructions = std::vector<std::vector<Instruction>>;
 
 struct Program {
   Instructions workers;
   std::vector<int> stages;  //!< of each step (stages.h)
   int last_stage{0};
-  int busy_workers{0};      //!< workers that have steps
+  int busy_workers{0};      //!< threads that have steps
   std::vector<SlotUse> slots;
   std::vector<size_t> first_call;  //!< of each step, counted over the calls of kernels; and the end
 

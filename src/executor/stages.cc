@@ -20,7 +20,8 @@ std::vector<int> Stages(const Plan& plan) {
       int stage = stages[i];
       for (int slot : step.ins) {
         if (producer[slot] < 0) continue;
-        bool crosses = plan.steps[producer[slot]].worker != step.worker;
+        const int from = plan.ThreadOf(plan.steps[producer[slot]].worker);
+        bool crosses = from != plan.ThreadOf(step.worker);
         stage = std::max(stage, stages[producer[slot]] + (crosses ? 1 : 0));
       }
       changed = changed || stage != stages[i];

@@ -37,6 +37,9 @@
  *    D >= S + 1. One more frame gives the caller a period's time to bring the next inputs:
  *    D = S + 2 (Program::Frames).
  *
+ * A step of a meeting counts for the thread that runs it. What its other threads give to it is no
+ * load of theirs here, so 2. is not said of plans with meetings.
+ *
  * Memory: a tensor made in stage a and last read in stage b is alive for up to b - a + 1 batches.
  * Where D batches' tensors would fill a memory, there are fewer frames (frames.h).
  */

@@ -23,6 +23,12 @@ ExecutorState::ExecutorState(const Plan& plan, const Program& program)
       pools(plan.slots.size()),
       epoch(Clock::now()) {
   for (int i = 0; i < program.frames; ++i) frames.emplace_back(plan, program);
+  for (const WorkerPlan& worker : plan.workers) {
+    boards.push_back(worker.threads.empty() ? nullptr : std::make_unique<LoopBoard>());
+    for (size_t i = 1; i < worker.threads.size(); ++i) {
+      boards.back()->AddHelper(&parkers[worker.threads[i]]);
+    }
+  }
   for (const StepPlan& step : plan.steps) {
     for (int slot : step.outs) {
       if (step.kind == StepKind::kCall) continue;  // what is called brings its own

@@ -16,6 +16,12 @@
  * pace. Progress (progress.h) sees to it that a step is taken once, and the steps of a part one after
  * the other.
  *
+ * Meetings. A step of a meeting (WorkerPlan::threads) is run by the first of its threads, whose
+ * parallel loops are on the meeting's board (loop_board.h). Those of the others that have nothing of
+ * their own to do take pieces: they come when they are through with what is before the step in their
+ * own order, and the one that runs it does not wait for them. Behind it they go on when it has ended
+ * (Instruction::waits_for), so that they are there. It is never run by who is alike.
+ *
  * Who may touch what. A frame belongs to the desk (request_desk.h) until a part of its batch is begun
  * (Progress), and again from when the last part is done. In between a slot belongs to the step that fills it
  * until that step is marked as ended, and to its readers from then on; the last of them empties it.
@@ -57,6 +63,7 @@
 #include <memory>
 #include <vector>
 
+#include "executor/loop_board.h"
 #include "executor/program.h"
 #include "executor/progress.h"
 #include "executor/request.h"
@@ -127,6 +134,7 @@ struct ExecutorState {
   std::deque<Frame> frames;
   std::vector<Parker> parkers;      //!< one a worker
   std::vector<Busy> busy;           //!< one a worker
+  std::vector<std::unique_ptr<LoopBoard>> boards;  //!< by worker; null where it is no meeting
   std::vector<std::unique_ptr<BufferPool>> pools;  //!< by slot; null where no pool is needed
   const Clock::time_point epoch;
   alignas(64) std::atomic<uint64_t> announced{0};  //!< batches up to this one have begun

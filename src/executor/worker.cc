@@ -34,6 +34,18 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
       parker_(&state->parkers[index]),
       idle_since_(kNotIdle) {
   for (int worker : plan.PartsOf(index)) AddPart(worker);
+  for (size_t meeting = 0; meeting < plan.workers.size(); ++meeting) {
+    const std::vector<int>& threads = plan.workers[meeting].threads;
+    const auto place = std::find(threads.begin(), threads.end(), index);
+    if (place == threads.end()) continue;
+    LoopBoard* board = state->boards[meeting].get();
+    const auto number = static_cast<size_t>(place - threads.begin());
+    if (number == 0) {
+      led_.push_back(board);
+    } else {
+      helped_.push_back(HelpedBoard{board, number});
+    }
+  }
   jobs_.reserve(state->frames.size() * parts_.size());
 }
 
@@ -167,8 +179,10 @@ void Worker::SetFunction(int step, ffi::Function* function) {
 
 void Worker::SetLibrary(int worker, const ffi::Module& library) {
   for (Part& part : parts_) {
-    for (auto& kernels : part.kernels) {
-      if (part.worker == worker && kernels != nullptr) kernels->SetLibrary(library);
+    for (size_t position = 0; position < part.kernels.size(); ++position) {
+      const int step = (*part.instructions)[position].step;
+      if (plan_.steps[step].worker != worker) continue;
+      if (part.kernels[position] != nullptr) part.kernels[position]->SetLibrary(library);
     }
   }
 }
@@ -192,6 +206,7 @@ void Worker::Work() {
       RunNext(static_cast<size_t>(job));
       if (HasNews()) Accept();
     }
+    HelpWithLoops();
   } while (AwaitChange());
 }
 
@@ -218,6 +233,22 @@ bool Worker::HasOwn() const {
   return std::any_of(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.part == 0; });
 }
 
+/*! \brief Whether a meeting in which it helps has pieces to take. */
+bool Worker::HasLoop() const {
+  return std::any_of(helped_.begin(), helped_.end(),
+                     [](const HelpedBoard& helped) { return helped.board->IsOpen(); });
+}
+
+/*! \brief Whether a meeting in which it helps is at a step. */
+bool Worker::IsLoopNear() const {
+  return std::any_of(helped_.begin(), helped_.end(),
+                     [](const HelpedBoard& helped) { return helped.board->at_work(); });
+}
+
+void Worker::HelpWithLoops() {
+  for (const HelpedBoard& helped : helped_) helped.board->Help(helped.number);
+}
+
 /*! \brief Whether a job's next step can be run, or the job be put away; the period of the step. */
 Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
   const Part& part = parts_[job.part];
@@ -226,6 +257,7 @@ Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
   if (view.batch != job.batch || is_over) return Readiness::kGone;
   if (view.taken) return Readiness::kWaits;
   const Instruction& next = (*part.instructions)[view.position];
+  if (job.part != 0 && plan_.IsMeeting(plan_.steps[next.step].worker)) return Readiness::kWaits;
   *period = job.batch + static_cast<uint64_t>(next.stage);
   if (job.frame->skip.load()) return job.part == 0 ? Readiness::kReady : Readiness::kWaits;
   for (int step : next.waits_for) {
@@ -273,11 +305,21 @@ bool Worker::AwaitChange() {
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
-  if (team_ != nullptr && !has_own) team_->Rest();
-  parker_->Await(has_own ? spin_.in_batch : SpinBetweenBatches(), [this, has_own] {
-    return FirstReady() >= 0 || HasNews() || (!has_own && state_->closing.load());
-  });
+  if (!has_own) Rest();
+  auto has_changed = [this, has_own] {
+    return FirstReady() >= 0 || HasNews() || HasLoop() || (!has_own && state_->closing.load());
+  };
+  if (!has_own && IsLoopNear()) {
+    Parker::Spin(spin_.in_batch, [&] { return has_changed() || !IsLoopNear(); });
+  }
+  parker_->Await(has_own ? spin_.in_batch : SpinBetweenBatches(), has_changed);
   return has_own || HasNews() || !state_->closing.load();
+}
+
+/*! \brief Let those who help with its loops sleep. */
+void Worker::Rest() {
+  if (team_ != nullptr) team_->Rest();
+  for (LoopBoard* board : led_) board->Rest();
 }
 
 // ---------------------------------------------------------------------------- one step of a batch
@@ -326,7 +368,8 @@ bool Worker::TryStep() {
   }
   span.start = std::chrono::duration<double>(now - state_->epoch).count();
   span.waited = std::isnan(idle_since_) ? 0.0 : span.start - idle_since_;
-  span.worker = index_;
+  const int planned = plan_.steps[number].worker;
+  span.worker = plan_.IsMeeting(planned) ? planned : index_;
   idle_since_ = kNotIdle;
   state_->busy[index_].now.store(true);
   CallForHelp();

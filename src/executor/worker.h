@@ -1,7 +1,7 @@
 /*!
  * \file executor/worker.h
  * \brief A thread that runs its part of the plan, in order, for each batch in flight; and, where
- *        it is idle, steps of others that are alike (state.h).
+ *        it is idle, parallel loops of meetings, and steps of others that are alike (state.h).
  */
 #ifndef TVM_HETERO_EXECUTOR_WORKER_H_
 #define TVM_HETERO_EXECUTOR_WORKER_H_
@@ -83,6 +83,11 @@ class Worker {
     Job job;
     size_t position;
   };
+  /*! \brief The board of a meeting, and as which of its threads it helps there. */
+  struct HelpedBoard {
+    LoopBoard* board;
+    size_t number;
+  };
   /*! \brief What a job has to offer. */
   enum class Readiness { kWaits, kReady, kGone };
 
@@ -101,11 +106,15 @@ class Worker {
   void Accept();
   bool HasNews() const { return state_->announced.load() != accepted_; }
   bool HasOwn() const;
+  bool HasLoop() const;
+  bool IsLoopNear() const;
+  void HelpWithLoops();
   Readiness Look(const Job& job, uint64_t* period) const;
   int FirstReady() const;
   int FirstReady(bool own) const;
   Parker::Duration SpinBetweenBatches() const;
   bool AwaitChange();
+  void Rest();
   // One step of one batch.
   void RunNext(size_t job);
   void RunHeld();
@@ -137,7 +146,9 @@ class Worker {
   Parker* parker_;
   Spin spin_;
   bool pool_configured_{false};
-  std::unique_ptr<Team> team_;  //!< null: kernels run on one core
+  std::unique_ptr<Team> team_;  //!< null: kernels run on one core, but for meetings
+  std::vector<LoopBoard*> led_;    //!< of meetings whose steps it runs
+  std::vector<HelpedBoard> helped_;  //!< of meetings in which it helps
   std::deque<DeviceStream> streams_;  //!< of its device and of all that it copies to or from
 
   std::vector<Part> parts_;     //!< its own first; then those of workers that are alike

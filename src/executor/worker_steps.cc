@@ -39,8 +39,11 @@ void Worker::RunStep() {
   const StepPlan& step = plan_.steps[At(*held_).step];
   Frame* frame = held_->job.frame;
   switch (step.kind) {
-    case StepKind::kKernels:
+    case StepKind::kKernels: {
+      LoopBoard* board = state_->boards[step.worker].get();
+      const LoopsOfThread loops(board != nullptr ? board : static_cast<LoopRunner*>(team_.get()));
       return RunKernels(step, frame);
+    }
     case StepKind::kCall:
       return Call(step, frame);
     case StepKind::kCopy:

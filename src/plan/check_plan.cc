@@ -15,6 +15,7 @@
 
 #include "plan/check_alike.h"
 #include "plan/check_kernels.h"
+#include "plan/check_meetings.h"
 #include "plan/plan_text.h"
 #include "support/device_name.h"
 
@@ -239,7 +240,7 @@ void CheckDevices(const Plan& plan) {
   }
 }
 
-/*! \brief For each step the steps that it waits for: the one before it, and its producers. */
+/*! \brief For each step the steps that it waits for: those before it, and its producers. */
 std::vector<std::vector<int>> WaitsFor(const Plan& plan) {
   std::vector<int> producer(plan.slots.size(), -1);
   std::vector<int> last(plan.workers.size(), -1);
@@ -248,9 +249,10 @@ std::vector<std::vector<int>> WaitsFor(const Plan& plan) {
   }
   std::vector<std::vector<int>> waits(plan.steps.size());
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    int& before = last[plan.steps[i].worker];
-    if (before >= 0) waits[i].push_back(before);
-    before = static_cast<int>(i);
+    for (int thread : plan.ThreadsOf(plan.steps[i].worker)) {
+      if (last[thread] >= 0) waits[i].push_back(last[thread]);
+      last[thread] = static_cast<int>(i);
+    }
     for (int slot : plan.steps[i].ins) {
       if (producer[slot] >= 0) waits[i].push_back(producer[slot]);
     }
@@ -320,6 +322,7 @@ void CheckPlan(const Plan& plan) {
   CheckStates(plan);
   CheckDevices(plan);
   CheckAlike(plan);
+  CheckMeetings(plan);
   CheckKernels(plan);
   CheckNoDeadlock(plan);
 }

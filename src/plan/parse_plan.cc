@@ -48,6 +48,7 @@ WorkerPlan ParseWorker(JsonObject row) {
   }
   worker.role = role == "copy" ? Role::kCopy : Role::kCompute;
   if (row.Has("alike")) worker.alike = Index(row, "alike");
+  if (row.Has("threads")) worker.threads = row.Ints("threads");
   row.Finish();
   return worker;
 }

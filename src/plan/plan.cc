@@ -26,7 +26,8 @@ int64_t Plan::ScratchOfWorker(int worker) const {
   const std::vector<int> parts = PartsOf(worker);
   int64_t bytes = 0;
   for (const StepPlan& step : steps) {
-    bool is_run = std::find(parts.begin(), parts.end(), step.worker) != parts.end();
+    const int thread = ThreadOf(step.worker);
+    bool is_run = std::find(parts.begin(), parts.end(), thread) != parts.end();
     if (is_run) bytes = std::max(bytes, step.scratch);
   }
   return bytes;

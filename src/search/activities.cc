@@ -24,7 +24,8 @@ void Activities::AddExecutions(const std::vector<int>& placement) {
   for (int v = 0; v < n; ++v) {
     const int d = placement[v];
     seconds[v] = problem_.cell(v, d).seconds;
-    resources[v].assign(1, d);
+    const Span<int> cores = problem_.links.Cores(d);
+    resources[v].assign(cores.begin(), cores.end());
     if (problem_.capacity[d] < 0) continue;
     // Parts of one task on one device share its weights.
     const std::pair<int, int> key(problem_.task[v], d);
@@ -78,10 +79,7 @@ int Activities::AddHop(int tensor, int from, int to) {
   seconds.push_back(links.HopSeconds(problem_.size[tensor], from, to));
   before.emplace_back();
   std::vector<int> busy;
-  for (int end : {from, to}) {
-    if (!links.Engine(end)) busy.push_back(end);
-  }
-  if (links.Exclusive(from, to) >= 0) busy.push_back(links.Exclusive(from, to));
+  links.Engaged(from, to, [&](int r) { busy.push_back(r); });
   resources.push_back(std::move(busy));
   return static_cast<int>(seconds.size()) - 1;
 }

@@ -158,9 +158,21 @@ class LoadModel {
     return -1;
   }
 
+  /*! \brief The same of a resource: of a team one of whose cores it is; any group of a link. */
+  int GroupAt(int resource, Random* random) {
+    if (!problem_->links.teams()) return RandomGroup(random);
+    for (int i = 0; i < kTries; ++i) {
+      int g = RandomGroup(random);
+      for (int r : problem_->links.Cores(Place(g))) {
+        if (r == resource) return g;
+      }
+    }
+    return RandomGroup(random);
+  }
+
   void FromBusiest(Random* random) {
     int busiest = loads_.Busiest();
-    int g = busiest < problem_->devices ? GroupOn(busiest, random) : RandomGroup(random);
+    int g = busiest < problem_->devices ? GroupOn(busiest, random) : GroupAt(busiest, random);
     if (g < 0) return;
     int d = Target(g, random);
     // Something in return, or every device but the busiest would fill up.

@@ -62,13 +62,18 @@ CompleteSearch::CompleteSearch(const Problem& problem, const TvmHeteroSearchSymm
     double seconds = kInfinity, spent = kInfinity;
     for (int d : problem.allowed[problem.group[v]]) {
       usable_[d] = true;
-      seconds = std::min(seconds, problem.cell(v, d).seconds);
+      seconds = std::min(seconds, problem.links.Cores(d).size() * problem.cell(v, d).seconds);
       spent = std::min(spent, Extra(d) * problem.cell(v, d).seconds);
     }
     rest_seconds_[i] = rest_seconds_[i + 1] + seconds;
     rest_spent_[i] = rest_spent_[i + 1] + spent;
   }
-  usable_count_ = static_cast<int>(std::count(usable_.begin(), usable_.end(), true));
+  // Of teams, what is shared is their cores.
+  std::vector<bool> counted(problem.links.resources(), false);
+  for (int d = 0; d < problem.devices; ++d) {
+    for (int r : problem.links.Cores(d)) counted[r] = counted[r] || usable_[d];
+  }
+  usable_count_ = static_cast<int>(std::count(counted.begin(), counted.end(), true));
 }
 
 Found CompleteSearch::Run(double cutoff) {
@@ -137,11 +142,14 @@ CompleteSearch::Saved CompleteSearch::Place(int part, int device, double end) {
     ++touches_[from];
     ++touches_[to];
     const double seconds = problem_.links.HopSeconds(input.size, from, to);
+    problem_.links.Engaged(from, to, [&](int r) { loads_[r] += seconds; });
     for (int d : {from, to}) {
-      if (!problem_.links.Engine(d)) Occupy(d, seconds);
+      // No sum of shares where both ends have cores in common: it would count them twice.
+      if (problem_.links.Engine(d)) continue;
+      // Where nothing can run, hops may stop; such a device shares no work.
+      if (usable_[d] && !problem_.links.teams()) work_ += seconds;
+      spent_ += Extra(d) * seconds;
     }
-    const int link = problem_.links.Exclusive(from, to);
-    if (link >= 0) loads_[link] += seconds;
     if (problem_.kind == kThroughput) held_[to] += problem_.size_bytes[input.size];
   });
   CountArrows(part, device, 1);
@@ -179,9 +187,10 @@ int& CompleteSearch::HopUses(int tensor, int from, int to) {
 }
 
 void CompleteSearch::Occupy(int device, double seconds) {
-  loads_[device] += seconds;
-  // Where nothing can run, hops may stop; such a device shares no work.
-  if (usable_[device]) work_ += seconds;
+  for (int r : problem_.links.Cores(device)) {
+    loads_[r] += seconds;
+    work_ += seconds;
+  }
   spent_ += Extra(device) * seconds;
 }
 

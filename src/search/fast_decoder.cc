@@ -14,11 +14,12 @@ constexpr int kLeastStep = 8;
 FastDecoder::FastDecoder(const Problem& problem)
     : problem_(&problem),
       devices_(problem.devices),
-      step_(std::max(kLeastStep, problem.devices)),
-      clock_(problem.devices, 0.0),
+      clocks_(problem.links.teams() ? problem.links.resources() : problem.devices),
+      step_(std::max(kLeastStep, clocks_)),
+      clock_(clocks_, 0.0),
       ends_(problem.parts, 0.0),
       kept_(problem.parts, 0.0),
-      rows_((problem.parts / step_ + 1) * static_cast<size_t>(devices_), 0.0),
+      rows_((problem.parts / step_ + 1) * static_cast<size_t>(clocks_), 0.0),
       fresh_(rows_.size(), 0.0),
       busy_(problem.devices, 0.0),
       used_(problem.devices, 0) {
@@ -53,7 +54,7 @@ FastDecoder::FastDecoder(const Problem& problem)
   source_begin_.push_back(static_cast<int>(sources_.size()));
 }
 
-template <bool kDense>
+template <bool kDense, bool kTeams>
 bool FastDecoder::RunRange(const State& state, int from, int to, double limit) {
   const int* order = state.order().data();
   const int* device = state.placement().data();
@@ -67,7 +68,13 @@ bool FastDecoder::RunRange(const State& state, int from, int to, double limit) {
   for (int i = from; i < to; ++i) {
     const int v = order[i];
     const size_t d = device[v];
-    double start = clock[d];
+    double start;
+    if constexpr (kTeams) {
+      start = 0.0;
+      for (int r : problem_->links.Cores(device[v])) start = std::max(start, clock[r]);
+    } else {
+      start = clock[d];
+    }
     for (int j = begin[v]; j < begin[v + 1]; ++j) {
       const Source source = sources[j];
       double delay;
@@ -81,7 +88,11 @@ bool FastDecoder::RunRange(const State& state, int from, int to, double limit) {
     const Cell& cell = cells[v * devices + d];
     const double end = start + cell.seconds;
     ends[v] = end;
-    clock[d] = end;
+    if constexpr (kTeams) {
+      for (int r : problem_->links.Cores(device[v])) clock[r] = end;
+    } else {
+      clock[d] = end;
+    }
     if (end + cell.tail > limit) {
       stop_ = i + 1;
       return false;
@@ -96,15 +107,21 @@ double FastDecoder::Run(const State& state, int from, int last, double limit) {
   from_ = from / step_ * step_;
   settled_ = from_;
   restore_ = last + 1;
-  std::copy_n(Row(&rows_, from_ / step_), devices_, clock_.begin());
+  std::copy_n(Row(&rows_, from_ / step_), clocks_, clock_.begin());
   for (int i = from_; i < parts; i += step_) {
     const int to = std::min(parts, i + step_);
-    const bool within = dense_.empty() ? RunRange<false>(state, i, to, limit)
-                                       : RunRange<true>(state, i, to, limit);
+    bool within;
+    if (problem_->links.teams()) {
+      within = dense_.empty() ? RunRange<false, true>(state, i, to, limit)
+                              : RunRange<true, true>(state, i, to, limit);
+    } else {
+      within = dense_.empty() ? RunRange<false, false>(state, i, to, limit)
+                              : RunRange<true, false>(state, i, to, limit);
+    }
     work_ += stop_ - i;
     if (!within) return kInfinity;
     if (to - i < step_) break;
-    std::copy_n(clock_.begin(), devices_, Row(&fresh_, to / step_));
+    std::copy_n(clock_.begin(), clocks_, Row(&fresh_, to / step_));
     if (to > last && std::equal(clock_.begin(), clock_.end(), Row(&rows_, to / step_)) &&
         Settled(state, to)) {
       return makespan_;
@@ -126,9 +143,9 @@ bool FastDecoder::Settled(const State& state, int position) {
 }
 
 Score FastDecoder::Decode(const State& state) {
-  std::fill(rows_.begin(), rows_.begin() + devices_, 0.0);
+  std::fill(rows_.begin(), rows_.begin() + clocks_, 0.0);
   // No row of an earlier state may look like convergence.
-  std::fill(rows_.begin() + devices_, rows_.end(), -1.0);
+  std::fill(rows_.begin() + clocks_, rows_.end(), -1.0);
   candidate_ = Run(state, 0, -1, kInfinity);
   Score score = Valued(state, candidate_);
   Accept(state);

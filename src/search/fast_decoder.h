@@ -2,8 +2,8 @@
  * \file search/fast_decoder.h
  * \brief Times a sequence where copies are in nobody's way and memory never lacks.
  *
- * A part starts when its device is through with the parts before it in the sequence, and all that
- * it reads has arrived; an input arrives when its maker has ended plus the delay of the way.
+ * A part starts when its device (each core of a team) is through with the parts before it in the
+ * sequence, and all that it reads has arrived; an input arrives when its maker has ended plus the delay of the way.
  *
  * Three things make a candidate cheap that differs from a decoded state in a few places:
  *
@@ -56,16 +56,17 @@ class FastDecoder {
     return dense_[(static_cast<size_t>(size) * devices_ + from) * devices_ + to];
   }
   double* Row(std::vector<double>* rows, int row) {
-    return rows->data() + static_cast<size_t>(row) * devices_;
+    return rows->data() + static_cast<size_t>(row) * clocks_;
   }
   double Run(const State& state, int from, int last, double limit);
-  template <bool kDense>
+  template <bool kDense, bool kTeams>
   bool RunRange(const State& state, int from, int to, double limit);
   bool Settled(const State& state, int position);
   Score Valued(const State& state, double makespan);
 
   const Problem* problem_;
   int devices_;
+  int clocks_;  //!< devices; or, of teams, all resources
   int step_;
   std::vector<double> dense_;  //!< delays [size, from, to]; empty if that would be too large
   std::vector<int> source_begin_;

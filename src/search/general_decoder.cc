@@ -34,17 +34,12 @@ double GeneralDecoder::Hop(int tensor, int from, int to, int position, double re
   if (There(arrival) && arrival.from == from) return arrival.end;
   const bool first = !There(arrival);
   const bool sends = !p.links.Engine(from), receives = !p.links.Engine(to);
-  const int link = p.links.Exclusive(from, to);
   double start = ready;
-  if (sends) start = std::max(start, free_[from]);
-  if (receives) start = std::max(start, free_[to]);
-  if (link >= 0) start = std::max(start, free_[link]);
+  p.links.Engaged(from, to, [&](int r) { start = std::max(start, free_[r]); });
   if (p.memory_binds && first) start = memory_.Take(to, p.size_bytes[p.size[tensor]], start);
   const double seconds = p.links.HopSeconds(p.size[tensor], from, to);
   const double end = start + seconds;
-  if (sends) free_[from] = end;
-  if (receives) free_[to] = end;
-  if (link >= 0) free_[link] = end;
+  p.links.Engaged(from, to, [&](int r) { free_[r] = end; });
   busy_[from] += sends ? seconds : 0.0;
   busy_[to] += receives ? seconds : 0.0;
   used_[from] = used_[to] = 1;
@@ -74,7 +69,8 @@ bool GeneralDecoder::RunFetch(const State& state, int fetch, int position, doubl
 bool GeneralDecoder::RunPart(const State& state, int part, double limit) {
   const Problem& p = *problem_;
   const int d = state.device(part);
-  double start = free_[d];
+  double start = 0.0;
+  for (int r : p.links.Cores(d)) start = std::max(start, free_[r]);
   for (const Input& input : p.inputs[part]) start = std::max(start, done_[p.parts + input.fetch]);
   if (p.memory_binds) {
     int64_t bytes = p.unread[part];
@@ -84,7 +80,8 @@ bool GeneralDecoder::RunPart(const State& state, int part, double limit) {
   const Cell& cell = p.cell(part, d);
   const double end = start + cell.seconds;
   starts_[part] = start;
-  done_[part] = free_[d] = end;
+  done_[part] = end;
+  for (int r : p.links.Cores(d)) free_[r] = end;
   busy_[d] += cell.seconds;
   used_[d] = 1;
   if (p.memory_binds) {

@@ -4,14 +4,32 @@
 #include <utility>
 
 namespace tvm_hetero::search {
+namespace {
+
+/*! \brief Of every device itself, or the cores that it shares. */
+Rows<int> CoresOf(const TvmHeteroSearchProblem& given) {
+  std::vector<std::pair<int, int>> pairs;
+  const int first = given.devices + given.exclusive;
+  for (int d = 0; d < given.devices; ++d) {
+    const int begin = given.shared > 0 ? given.core_begin[d] : 0;
+    const int end = given.shared > 0 ? given.core_begin[d + 1] : 0;
+    for (int i = begin; i < end; ++i) pairs.emplace_back(d, first + given.cores[i]);
+    if (begin == end) pairs.emplace_back(d, d);
+  }
+  return Rows<int>(given.devices, pairs);
+}
+
+}  // namespace
 
 Links::Links(const TvmHeteroSearchProblem& given)
     : devices_(given.devices),
       kinds_(given.links),
       exclusive_count_(given.exclusive),
+      shared_count_(given.shared),
       kind_(given.link, given.link + static_cast<size_t>(devices_) * devices_),
       exclusive_(given.exclusive_link, given.exclusive_link + kind_.size()),
       engine_(given.copy_engine, given.copy_engine + devices_),
+      cores_(CoresOf(given)),
       hop_seconds_(static_cast<size_t>(given.sizes) * kinds_),
       trees_(new std::atomic<const Tree*>[static_cast<size_t>(given.sizes) * devices_]()) {
   for (int32_t& resource : exclusive_) {

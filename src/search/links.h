@@ -1,6 +1,7 @@
 /*!
  * \file search/links.h
- * \brief What a copy takes: direct links, and the cheapest paths where there are none.
+ * \brief What a copy takes: direct links, and the cheapest paths where there are none; and what
+ *        executions and copies keep busy.
  *
  * A tensor takes the direct link if there is one, else the cheapest path of links for its bytes;
  * of equal ones that with fewer hops, then that with the smaller device numbers (the rule of
@@ -12,6 +13,7 @@
 
 #include <tvm_hetero/search.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -59,7 +61,29 @@ class Links {
   int Exclusive(int from, int to) const { return exclusive_[Pair(from, to)]; }
   bool Engine(int device) const { return engine_[device] != 0; }
   int devices() const { return devices_; }
-  int resources() const { return devices_ + exclusive_count_; }
+  /*! \brief Devices, then exclusive links, then cores that several devices share. */
+  int resources() const { return devices_ + exclusive_count_ + shared_count_; }
+  /*! \brief What an execution keeps busy: its device, or the shared cores of a team. */
+  Span<int> Cores(int device) const { return cores_[device]; }
+  /*! \brief Whether some devices share cores. */
+  bool teams() const { return shared_count_ > 0; }
+  /*! \brief Call visit(resource) once for everything that a hop keeps busy. */
+  template <typename Visit>
+  void Engaged(int from, int to, Visit visit) const {
+    if (!Engine(from)) {
+      for (int r : Cores(from)) visit(r);
+    }
+    if (!Engine(to)) {
+      for (int r : Cores(to)) {
+        // A core of both ends is busy once.
+        const Span<int> other = Cores(from);
+        const bool both = teams() && !Engine(from) &&
+                          std::find(other.begin(), other.end(), r) != other.end();
+        if (!both) visit(r);
+      }
+    }
+    if (Exclusive(from, to) >= 0) visit(Exclusive(from, to));
+  }
 
   /*! \brief Call visit(from, to) for every hop of a route, in order; false if there is none. */
   template <typename Visit>
@@ -82,9 +106,11 @@ class Links {
   int devices_;
   int kinds_;
   int exclusive_count_;
+  int shared_count_;
   std::vector<int32_t> kind_;
   std::vector<int32_t> exclusive_;
   std::vector<uint8_t> engine_;
+  Rows<int> cores_;  //!< resources of a device
   std::vector<double> hop_seconds_;  //!< [size, kind]
   mutable std::unique_ptr<std::atomic<const Tree*>[]> trees_;  //!< [size, source]; null: not yet
   mutable std::vector<std::unique_ptr<const Tree>> grown_;

@@ -107,7 +107,8 @@ void Loads::Add(int resource, int64_t ticks) {
 
 void Loads::AddExecution(int part, int device, int sign) {
   const Problem& p = *problem_;
-  Add(device, sign * ticks_[static_cast<size_t>(part) * p.devices + device]);
+  const int64_t ticks = sign * ticks_[static_cast<size_t>(part) * p.devices + device];
+  for (int r : p.links.Cores(device)) Add(r, ticks);
   bytes_[device] += sign * p.unread[part];
   int32_t& holders = holders_[static_cast<size_t>(p.task[part]) * p.devices + device];
   if (sign > 0 && holders++ == 0) bytes_[device] += p.weights[part];
@@ -119,9 +120,7 @@ void Loads::AddHop(int tensor, int from, int to, int sign) {
   const int size = p.size[tensor];
   const int64_t ticks =
       sign * hop_ticks_[static_cast<size_t>(size) * p.links.kinds() + p.links.Kind(from, to)];
-  if (!p.links.Engine(from)) Add(from, ticks);
-  if (!p.links.Engine(to)) Add(to, ticks);
-  if (int link = p.links.Exclusive(from, to); link >= 0) Add(link, ticks);
+  p.links.Engaged(from, to, [&](int r) { Add(r, ticks); });
   bytes_[to] += sign * p.size_bytes[size];
   ++work_;
 }

@@ -40,7 +40,8 @@ void RequireRows(const int32_t* begin, int rows, const char* what) {
 
 const TvmHeteroSearchProblem& Checked(const TvmHeteroSearchProblem& p) {
   Require(p.parts > 0 && p.devices > 0 && p.tasks > 0 && p.groups > 0, "empty problem");
-  Require(p.tensors >= 0 && p.sizes >= 0 && p.links >= 0 && p.exclusive >= 0, "a count below 0");
+  Require(p.tensors >= 0 && p.sizes >= 0 && p.links >= 0 && p.exclusive >= 0 && p.shared >= 0,
+          "a count below 0");
   const size_t parts = p.parts, devices = p.devices, tensors = p.tensors;
   RequireNoLess(p.seconds, parts * devices, "seconds below 0");
   RequireBelow(p.task, parts, 0, p.tasks, "a task out of range");
@@ -61,6 +62,11 @@ const TvmHeteroSearchProblem& Checked(const TvmHeteroSearchProblem& p) {
   RequireNoLess(p.latency, p.links, "a latency below 0");
   for (int i = 0; i < p.links; ++i) Require(p.bandwidth[i] > 0, "a bandwidth of 0");
   RequireBelow(p.exclusive_link, devices * devices, -1, p.exclusive, "a resource out of range");
+  if (p.shared > 0) {
+    Require(p.core_begin != nullptr && p.cores != nullptr, "shared cores without a list");
+    RequireRows(p.core_begin, p.devices, "core_begin does not rise");
+    RequireBelow(p.cores, p.core_begin[p.devices], 0, p.shared, "a core out of range");
+  }
   RequireBytes(p.capacity, devices, -1, "capacities out of range");
   Require(kLatency <= p.kind && p.kind <= kCost, "an unknown objective");
   Require(p.latency_limit >= 0, "a latency limit below 0");

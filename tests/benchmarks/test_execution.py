@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 
 import numpy as np
 import onnx
 import pytest
 
-from benchmarks import big_little, disturbed, latency, soak, steady_state
+from benchmarks import (
+    big_little,
+    disturbed,
+    disturbed_team,
+    latency,
+    soak,
+    steady_state,
+    widths,
+)
 from benchmarks.execution import page
 from benchmarks.execution.cases import TINY, make_model, with_batch
 from benchmarks.execution.compare import Row
@@ -42,6 +51,26 @@ def test_disturbed_small(tmp_path):
     assert f"| {TINY} | {kept['quiet']['plan']:.1f} → {kept['disturbed']['plan']:.1f} (" in text
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_disturbed_team_small(tmp_path, capsys):
+    rows = disturbed_team.main(["--small", "--output", str(tmp_path / "disturbed.json")])
+    assert [row.side for row in rows] == list(disturbed_team.SIDES)
+    assert all(row.difference < 1e-3 for row in rows)
+    assert all(0 < row.median_s <= row.last_s and row.quiet_s > 0 for row in rows)
+    assert capsys.readouterr().out.count("kept") == len(rows)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_widths_small(tmp_path, capsys):
+    (row,) = widths.main(["--small", "--output", str(tmp_path / "widths.json")])
+    (kept,) = json.loads((tmp_path / "widths.json").read_text(encoding="utf-8"))["rows"]
+    assert kept["model"] == row.model == TINY
+    assert row.difference < 1e-3
+    assert min(row.plan_s, row.all_s, row.each_s, row.one_s, row.ort_s) > 0
+    assert row.bound_s <= row.predicted_s
+    assert "plan over one core" in capsys.readouterr().out
+
+
 def test_latency_small(tmp_path, capsys):
     (row,) = latency.main(["--small", "--output", str(tmp_path / "latency.json")])
     (kept,) = json.loads((tmp_path / "latency.json").read_text(encoding="utf-8"))["rows"]
@@ -72,8 +101,11 @@ def _plausible(row: Row) -> None:
     assert row.possible >= row.speed_up * row.plan_median_s / row.bound_s * (1 - 1e-9)
 
 
-def test_soak_small(tmp_path, capsys):
-    found = soak.main(["--small", "--output", str(tmp_path / "soak.json")])
+@pytest.mark.parametrize("how", [[], ["--teams"]])
+def test_soak_small(how, tmp_path, capsys):
+    if how and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    found = soak.main(["--small", *how, "--output", str(tmp_path / "soak.json")])
     assert found.errors == []
     assert (found.wrong, found.lost) == (0, 0)
     assert found.submitted == sum(found.counts.values()) > soak.CALLERS

@@ -417,6 +417,7 @@ def test_verified_refuses() -> None:
 every_problem = st.one_of(
     problems(kinds=KINDS, batch=3, memory=True),
     problems(kinds=KINDS, batch=3, memory=True, exact=False, feasible=False),
+    problems(max_devices=4, kinds=KINDS, batch=2, teams=True, multi_hop=False),
 )
 
 
@@ -459,6 +460,7 @@ tiny = st.one_of(
     problems(4, 2, kinds=KINDS, memory=True),
     problems(3, 2, kinds=KINDS, batch=2),
     problems(4, 2, kinds=KINDS, memory=True, feasible=False),
+    problems(4, 3, kinds=KINDS, teams=True),
 )
 
 

@@ -136,7 +136,9 @@ def test_the_judge_and_the_solvers_count_the_same_memory(
     assert {name: total[name] for name in names} == solvers_memory.most_bytes(given_, *plan)
 
 
-@given(st.data(), problems(kinds=KINDS, batch=3, exact=False))
+@given(st.data(), st.booleans().flatmap(lambda teams: problems(
+    kinds=KINDS, batch=3, exact=False, teams=teams
+)))  # fmt: skip
 def test_the_judge_and_the_solvers_count_the_same_loads_and_value(
     data: st.DataObject, given_: Problem
 ) -> None:
@@ -150,7 +152,9 @@ def test_the_judge_and_the_solvers_count_the_same_loads_and_value(
     assert tolerances.of_times(plan[0]) == solvers_value.tolerance(plan[0])
 
 
-@given(st.data(), problems(kinds=KINDS, batch=3, exact=False))
+@given(st.data(), st.booleans().flatmap(lambda teams: problems(
+    kinds=KINDS, batch=3, exact=False, teams=teams
+)))  # fmt: skip
 def test_solvers_choose_by_the_value_that_the_judge_will_find(
     data: st.DataObject, given_: Problem
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.addition_models import sums
 from tests.executor.interpreter import interpret
 from tests.executor.native_plans import create, planned, tasks_of_step
 from tests.models import (
+    NATIVE,
     as_schedule,
     branchy,
     branchy_inputs,
@@ -29,7 +32,6 @@ from tests.models import (
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.reference_vm import ReferenceVM
-from tvm_hetero.errors import PlatformError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import input_task, output_task
@@ -57,6 +59,11 @@ def cpu_and_gpu(overlap: bool) -> Platform:
     gpu = Device("gpu", target={"kind": "cuda", "arch": "sm_90"}, overlap=overlap)
     links = (Link("cpu", "gpu", 1e10, 1e-5), Link("gpu", "cpu", 1e10, 1e-5))
     return Platform((replace(cpu, name="cpu", overlap=overlap), gpu), links, name="cpu-and-gpu")
+
+
+def linked(devices: Sequence[Device]) -> tuple[Link, ...]:
+    names = [device.name for device in devices]
+    return tuple(Link(a, b, 1e10, 1e-6) for a, b in itertools.permutations(names, 2))
 
 
 def split_on(platform: Platform, seed: int):
@@ -201,6 +208,25 @@ def test_workers_of_equal_devices_that_only_compute_are_alike():
     assert set(groups(private_little(), "big", "little")) == {None}
 
 
+def test_devices_that_share_cores_are_meetings_of_one_thread_a_core():
+    def cpu(name: str, *cores: int) -> Device:
+        return Device(name, target=NATIVE, cores=cores)
+
+    def threads(*devices: Device) -> dict[str, list[str]]:
+        split, _, _ = split_on(Platform(devices, linked(devices)), 3)
+        workers = planned(split, Platform(devices, linked(devices)))["workers"]
+        names = [row["name"] for row in workers]
+        return {row["name"]: [names[i] for i in row.get("threads", ())] for row in workers}
+
+    a, b, both = cpu("a", 0), cpu("b", 1), cpu("both", 0, 1)
+    assert threads(a, b, both) == {"a": [], "b": [], "both": ["a", "b"]}
+    assert threads(a, both) == {"a": [], "core1": [], "both": ["a", "core1"]}
+    # Two devices of one core take turns there.
+    assert threads(a, cpu("again", 0)) == {"a": [], "again": ["a"]}
+    # A device that shares no core has threads of its own.
+    assert threads(cpu("c", 2), both) == {"c": [], "both": []}
+
+
 def test_devices_are_alike_by_target_cores_and_costs():
     def problem(platform: Platform, slower: float = 1.0) -> Problem:
         found = unit_problem(lowered(branchy(), platform), platform)
@@ -252,15 +278,17 @@ def test_run_step_by_step_it_is_the_model(platform, seed):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_two_devices_on_one_core_get_no_plan_unless_the_platform_asks_for_it():
+def test_two_devices_on_one_core_have_two_threads_only_where_the_platform_asks_for_it():
     split = split_segments(placed(1))
     big, little = two_cpus().devices
     devices = (big, replace(little, cores=big.cores))
     platform = replace(two_cpus(), devices=devices, shared_cores=False)
-    with pytest.raises(PlatformError, match=r"'big' and 'little' share core \d+"):
-        planned(split, platform)
+    rows = {row["name"]: row for row in planned(split, platform)["workers"]}
+    assert "threads" not in rows["big"]
+    assert rows["little"]["threads"] == [list(rows).index("big")]
     plan = planned(split, replace(platform, shared_cores=True))
     assert plan["workers"][0]["cores"] == plan["workers"][1]["cores"]
+    assert all("threads" not in row for row in plan["workers"])
 
 
 def test_cpu_places_share_every_slot():

@@ -1,12 +1,16 @@
 #include "sample.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <new>
+#include <thread>
 #include <utility>
 
+#include "executor/parallel_loops.h"
 #include "harness.h"
 
 namespace tvm_hetero::tests {
@@ -75,20 +79,53 @@ float* Floats(const DLTensor* tensor) {
   return reinterpret_cast<float*>(static_cast<char*>(tensor->data) + tensor->byte_offset);
 }
 
+/*! \brief A piece of a loop that wants two threads: waits until the other piece is in work too. */
+int MeetInPiece(int, ParallelEnvironment*, void* data) {
+  auto* here = static_cast<std::atomic<int>*>(data);
+  here->fetch_add(1);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (here->load() < 2) {
+    if (std::chrono::steady_clock::now() > limit) return -1;
+    std::this_thread::yield();
+  }
+  return 0;
+}
+
 /*! \brief The trouble that some inputs ask for. */
 void MakeTrouble(const float* x) {
+  std::atomic<int> here{0};
+  if (x[0] == kTogether) LaunchParallelLoop(MeetInPiece, &here, 2);
   if (x[0] == kThrows) TVM_FFI_THROW(ValueError) << "an input that is not wanted";
   if (x[0] == kGated) TheGate().Pass();
 }
+
+/*! \brief What a kernel's parallel loop is given. */
+template <typename Compute>
+struct Operands {
+  Compute compute;
+  const float* a;
+  const float* b;
+  float* out;
+
+  static int RunPiece(int piece, ParallelEnvironment* environment, void* data) {
+    auto* self = static_cast<Operands*>(data);
+    const int64_t pieces = environment->pieces;
+    const int64_t end = kFloats * (piece + 1) / pieces;
+    for (int64_t i = kFloats * piece / pieces; i < end; ++i) {
+      self->out[i] = self->compute(self->a[i], self->b[i]);
+    }
+    return 0;
+  }
+};
 
 /*! \brief A kernel as TVM's are: tensors that it reads, and last the one that it writes. */
 template <typename Compute>
 ffi::Function Kernel(Compute compute) {
   return ffi::Function::FromPacked([compute](const ffi::AnyView* args, int32_t count, ffi::Any*) {
-    const float* a = Floats(args[0].cast<DLTensor*>());
-    const float* b = Floats(args[count - 2].cast<DLTensor*>());
-    float* out = Floats(args[count - 1].cast<DLTensor*>());
-    for (int64_t i = 0; i < kFloats; ++i) out[i] = compute(a[i], b[i]);
+    Operands<Compute> operands{compute, Floats(args[0].cast<DLTensor*>()),
+                               Floats(args[count - 2].cast<DLTensor*>()),
+                               Floats(args[count - 1].cast<DLTensor*>())};
+    LaunchParallelLoop(Operands<Compute>::RunPiece, &operands, 0);
   });
 }
 
@@ -179,20 +216,39 @@ Fault::~Fault() {
   ffi::Function::GetGlobalRequired("tvm_hetero.inject_fault")(ffi::String(kind_), 0);
 }
 
-/*! \brief The plan with so much memory for the host; less than 0: it is not said. */
-std::string PlanWithMemory(int64_t memory) {
-  std::string plan = kSamplePlan;
-  const std::string place = "\"dl_id\": 0";
-  if (memory < 0) return plan;
-  return plan.insert(plan.find(place) + place.size(), ", \"memory\": " + std::to_string(memory));
+namespace {
+
+/*! \brief Put a text into the plan behind another one. */
+void Insert(std::string* plan, const std::string& behind, const std::string& text) {
+  plan->insert(plan->find(behind) + behind.size(), text);
 }
 
-Sample::Sample(int64_t memory)
+void MoveToMeeting(std::string* plan, const std::string& step) {
+  const std::string before = "\"" + step + "\", \"worker\": ";
+  plan->replace(plan->find(before) + before.size(), 1, "4");
+}
+
+/*! \brief The plan with so much memory for the host (less than 0: it is not said), and a meeting. */
+std::string PlanWith(int64_t memory, Meeting meeting) {
+  std::string plan = kSamplePlan;
+  if (memory >= 0) Insert(&plan, "\"dl_id\": 0", ", \"memory\": " + std::to_string(memory));
+  if (meeting == Meeting::kNone) return plan;
+  Insert(&plan, "\"role\": \"copy\"}", R"(, {"name": "ab", "device": 0, "cores": [],
+                                            "role": "compute", "threads": [0, 1]})");
+  MoveToMeeting(&plan, "stem");
+  MoveToMeeting(&plan, "join");
+  return plan;
+}
+
+}  // namespace
+
+Sample::Sample(int64_t memory, Meeting meeting)
     : module_(ffi::Function::GetGlobalRequired("tvm_hetero.create_executor")(
-                  ffi::String(PlanWithMemory(memory)))
+                  ffi::String(PlanWith(memory, meeting)))
                   .cast<ffi::Module>()) {
   ffi::Module library(ffi::make_object<KernelLibrary>());
   for (int worker : {0, 1, 2}) Call("set_library", worker, library);
+  if (meeting == Meeting::kOfBoth) Call("set_library", 4, library);
   ffi::Array<ffi::Any> functions(7, ffi::Any(nullptr));
   functions.Set(6, Double());
   Call("set_functions", functions);

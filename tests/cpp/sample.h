@@ -14,7 +14,11 @@
  *
  * Workers a and b are alike: each runs the other's steps where it has nothing of its own to do.
  *
- * Some values of x[0] make trouble: the first kernel throws, writes a NaN, or waits at a gate.
+ * In a plan with a meeting, both kernels of a, `stem` and `join`, are steps of a meeting of a and b;
+ * kernels are parallel loops.
+ *
+ * Some values of x[0] make trouble: the first kernel throws, writes a NaN, waits at a gate, or wants a
+ * second thread.
  */
 #ifndef TVM_HETERO_TESTS_SAMPLE_H_
 #define TVM_HETERO_TESTS_SAMPLE_H_
@@ -38,6 +42,7 @@ constexpr int64_t kFloats = 16;
 constexpr float kThrows = -1000.0f;  // x[0] for which the first kernel throws
 constexpr float kNotFinite = -2000.0f;
 constexpr float kGated = -3000.0f;
+constexpr float kTogether = -4000.0f;  // the first kernel ends when two threads are at its loop
 constexpr float kWeight = 5.0f;
 
 /*! \brief Where kernels with x[0] == kGated wait while it is closed. */
@@ -76,11 +81,15 @@ class Fault {
   std::string kind_;
 };
 
+/*! \brief Whether workers a and b meet. */
+enum class Meeting { kNone, kOfBoth };
+
 /*! \brief The executor's module with the sample plan, as any language would use it. */
 class Sample {
  public:
   /*! \brief With so many bytes of memory for the host; less than 0: as the plan does not say. */
-  explicit Sample(int64_t memory = -1);
+  explicit Sample(int64_t memory = -1, Meeting meeting = Meeting::kNone);
+  explicit Sample(Meeting meeting) : Sample(-1, meeting) {}
 
   template <typename... Args>
   ffi::Any Call(const char* name, Args&&... args) const {

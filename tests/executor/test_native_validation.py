@@ -193,6 +193,30 @@ BROKEN: dict[str, tuple[Change, list[str]]] = {
         ],
         ["steps[4] 'copy' copies", "no other alike"],
     ),
+    "a meeting of nobody": (
+        lambda p: p["workers"][1].update(threads=[2]),
+        ["workers[1] 'w1'", "is a meeting", "worker 2 is not there: there are 2 workers"],
+    ),
+    "a meeting with itself": (
+        lambda p: p["workers"][1].update(threads=[0, 1]),
+        ["workers[1] 'w1'", "worker 1 is a meeting itself"],
+    ),
+    "a meeting of one who is there twice": (
+        lambda p: p["workers"][1].update(threads=[0, 0]),
+        ["workers[1] 'w1'", "worker 0 is there twice"],
+    ),
+    "a meeting of several cores each": (
+        lambda p: [p["workers"][0].update(cores=[0, 1]), p["workers"][1].update(threads=[0])],
+        ["workers[1] 'w1'", "worker 0 has several cores"],
+    ),
+    "a meeting that copies": (
+        lambda p: p["workers"][1].update(threads=[0], role="copy"),
+        ["workers[1] 'w1'", "it copies"],
+    ),
+    "a meeting that calls": (
+        lambda p: p["workers"][1].update(threads=[0]),
+        ["is no kernels step", "a thread of its own"],
+    ),
     "deadlock on one worker": (
         lambda p: p["steps"].insert(0, p["steps"].pop(3)),
         ["deadlock", "'bottom' (worker 'w0') waits for"],

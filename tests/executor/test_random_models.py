@@ -18,7 +18,7 @@ from tvm import relax
 import tvm_hetero as th
 from tests.frontends.onnx.models import two_branches
 from tests.kernels.helpers import REFERENCE
-from tests.models import lowered, random_schedule, two_cpus, unit_problem, with_sizes
+from tests.models import lowered, random_schedule, teams_of_cpus, two_cpus, unit_problem, with_sizes
 from tests.random_models import Program, make_module, programs, random_inputs
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.reference_vm import ReferenceVM
@@ -33,11 +33,13 @@ PLATFORM = two_cpus()
 # The same with a memory of its own for the second device: what it reads and makes is copied.
 BIG, LITTLE = PLATFORM.devices
 APART = replace(PLATFORM, devices=(BIG, replace(LITTLE, private=True)))
+# Their cores as a third device, which excludes the two.
+TEAMS = PLATFORM if BIG.cores == LITTLE.cores else teams_of_cpus()
 
 
 def place(module: tvm.IRModule, seed: int, batch: int = 1) -> tvm.IRModule:
     """`module` lowered and placed at random, its batch divided at random, some of it at once."""
-    platform = APART if seed % 3 == 0 else PLATFORM
+    platform = (APART, TEAMS, PLATFORM)[seed % 3]
     module = lowered(module, platform)
     problem = with_sizes(unit_problem(module, platform, batch), module, seed)
     return annotate_devices(module, problem, random_schedule(problem, seed))

@@ -9,6 +9,7 @@ A *wild* model takes indices from computed values too, whatever they are.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,7 @@ class GrowingModel:
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self.inputs: list[FuzzValue] = []
         self.values: list[FuzzValue] = []
+        self.unread: list[FuzzValue] = []
 
     # ------------------------------------------------------------------ what recipes use
 
@@ -109,16 +111,21 @@ class GrowingModel:
         inputs: list[str],
         outputs: int = 1,
         exact: bool = False,
+        last: bool = False,
         **attributes: Any,
     ) -> bool:
-        """Add a node if onnx finds that it fits and is not too large; returns whether it was."""
+        """Add a node if onnx finds that it fits and is not too large; returns whether it was.
+
+        What a `last` node makes is read by no other: it is rounded too coarsely for that.
+        """
         names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
         node = helper.make_node(operator, inputs, names, **attributes)
         made = self._types([*self.nodes, node], names)
         if made is None:
             return False
         self.nodes.append(node)
-        self.values += [FuzzValue(name, *made[name], exact) for name in names]
+        found = [FuzzValue(name, *made[name], exact) for name in names]
+        (self.unread if last else self.values).extend(found)
         return True
 
     def add_input(self, kind: int, dims: tuple[int, ...]) -> None:
@@ -132,7 +139,8 @@ class GrowingModel:
     def model(self) -> ModelProto:
         """The model, with every value that no one reads as an output."""
         read = {name for node in self.nodes for name in node.input}
-        ends = [v for v in self.values if v.name not in read and v not in self.inputs]
+        made = [v for v in self.values if v not in self.inputs] + self.unread
+        ends = [v for v in made if v.name not in read]
         return self._model(self.nodes, [(v.name, v.kind, v.dims) for v in ends])
 
     def feeds(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -163,8 +171,10 @@ class GrowingModel:
             if value.name in names and all(d.HasField("dim_value") for d in dims):
                 shape = tuple(d.dim_value for d in dims)
                 known[value.name] = (value.type.tensor_type.elem_type, shape)
-        sizes = [int(np.prod(shape)) for _, shape in known.values()]
-        fits = len(known) == len(names) and all(1 <= size <= MOST_ELEMENTS for size in sizes)
+        shapes = [shape for _, shape in known.values()]
+        # onnx counts windows larger than what they slide over as less than none.
+        counted = len(known) == len(names) and min(itertools.chain(*shapes), default=1) > 0
+        fits = counted and all(int(np.prod(shape)) <= MOST_ELEMENTS for shape in shapes)
         return known if fits else None
 
     def _model(

@@ -21,7 +21,7 @@ import onnx
 import onnxruntime
 
 import tvm_hetero as th
-from tests.fuzz import quantized_recipes  # noqa: F401  (registers its recipe)
+from tests.fuzz import quantized_recipes, rarer_recipes  # noqa: F401  (register recipes)
 from tests.fuzz.growing import BOOL, FLOAT, INT64, GrowingModel
 from tests.fuzz.recipes import RECIPES
 from tvm_hetero.devices.target import own_mcpu

@@ -131,12 +131,14 @@ def test_a_private_device_comes_back(asked: bool) -> None:
     assert Platform.from_dict(document).devices == rows
 
 
-def test_a_core_of_two_devices_is_refused_unless_asked_for() -> None:
+def test_a_core_of_two_devices_comes_back_with_what_it_means() -> None:
     rows = (Device("a", cores=(0, 1)), Device("b", cores=(1, 2)))
-    with pytest.raises(PlatformError, match=r"'a' and 'b' share core 1.*shared_cores: true"):
-        Platform.from_dict(Platform(rows).to_dict())
+    teams = Platform(rows)
+    assert Platform.from_dict(teams.to_dict()) == teams
+    assert Platform.from_dict(teams.to_dict()).cliques == ((0, 1),)
     asked = Platform(rows, shared_cores=True)
     assert Platform.from_dict(asked.to_dict()) == asked
+    assert asked.cliques == ()
     apart = Platform((rows[0], Device("b", node="another machine", cores=(1, 2))))
     assert Platform.from_dict(apart.to_dict()) == apart
 

@@ -10,14 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.scheduling.runner import zoo_case
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, SolverError, SolverWarning, UsageError
-from tvm_hetero.problem import KINDS, Objective, Problem
+from tvm_hetero.problem import KINDS, Kind, Objective, Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, Solver, names, register, solve
 from tvm_hetero.solvers import registry as registry_module
+from tvm_hetero.solvers.auto import portfolio
+from tvm_hetero.solvers.registry import is_baseline
 
 SOLVERS = ("auto", "cpsat", "heft", "single")
 OTHERS = tuple(sorted(set(names()) - set(SOLVERS)))
@@ -30,6 +33,25 @@ UNCUT = replace(QUICK, deadline=1000.0)
 
 def test_names_are_sorted_and_complete() -> None:
     assert names() == tuple(sorted(names())) and set(SOLVERS) <= set(names())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_auto_asks_no_baseline(kind: Kind, batch: int) -> None:
+    problem = zoo_case("light-squeezenet", "diviml", Objective(kind, batch))
+    line_up = {stage.solver for stage in portfolio(problem)}
+    assert not any(is_baseline(name) for name in line_up)
+    assert {name for name in names() if is_baseline(name)} == {
+        "genetic", "greedy", "milp", "random-walk",
+    }  # fmt: skip
+
+
+def test_a_solver_of_ones_own_is_no_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_REGISTERED", {})
+    register("mine", registry_module.solver_of("single"))
+    assert not is_baseline("mine")
+    with pytest.raises(UsageError, match="no solver 'hefd'"):
+        is_baseline("hefd")
 
 
 def test_unknown_solver_suggests_the_nearest() -> None:

@@ -177,3 +177,27 @@ def test_large_batches_have_ties_and_keep_their_symmetry():
     """Over the network two GPUs without a direct link meet in any other device: many ties."""
     problem = zoo.problem("llama3-70b", "mixed-4", Objective("throughput", 64), layers=2)
     assert [len(row) for row in find_symmetry(problem).twins] == [8, 8, 4, 4]
+
+
+def test_subtrees_of_nested_teams_change_places_and_nothing_else_does() -> None:
+    sets = [(i,) for i in range(4)] + [(0, 1), (2, 3), (0, 1, 2, 3)]
+    devices = tuple(Device(f"t{i}", cores=cores) for i, cores in enumerate(sets))
+    graph = TaskGraph([Task("t")], [])
+    costs = {"t": {d.name: Cost(((1, 1.0 / len(d.cores)),)) for d in devices}}
+    found = find_symmetry(Problem(graph, costs, Platform(devices, fabrics=(Fabric("node0"),))))
+    assert found.twins == ((0, 1), (2, 3))
+    assert found.blocks == (((4, 0, 1), (5, 2, 3)),)
+    assert found.types() == (0, 0, 0, 0, 4, 4, 6)
+    for device, carrier in enumerate(found.carriers):
+        assert carrier[found.types()[device]] == device
+        moved = {frozenset(carrier[d] for d in clique) for clique in [(0, 4, 6), (2, 5, 6)]}
+        cliques = {frozenset(row) for row in [(0, 4, 6), (1, 4, 6), (2, 5, 6), (3, 5, 6)]}
+        assert moved <= cliques
+
+
+def test_teams_that_share_a_core_with_another_are_not_twins() -> None:
+    devices = tuple(Device(f"t{i}", cores=cores) for i, cores in enumerate([(0,), (1,), (1, 2)]))
+    graph = TaskGraph([Task("t")], [])
+    costs = {"t": {d.name: Cost(((1, 1.0),)) for d in devices}}
+    found = find_symmetry(Problem(graph, costs, Platform(devices, fabrics=(Fabric("node0"),))))
+    assert all(0 not in twins for twins in found.twins)

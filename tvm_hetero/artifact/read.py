@@ -22,7 +22,7 @@ from tvm_hetero.artifact.manifest import (
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError
 from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.plan.format import plan_from_dict
-from tvm_hetero.plan.model import Role
+from tvm_hetero.plan.model import StepKind
 from tvm_hetero.problem.implementation_choice import Choice, load_choices
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -103,7 +103,9 @@ def _read_variant(path: Path, name: str, devices: list[str], problem: Problem) -
         tasks = {plain_task(task) for step in plan.steps for task in step.tasks}
     except ValueError as error:
         raise FormatError(f"{name}/plan.json: {error}") from None
-    workers = {worker.name for worker in plan.workers if worker.role is Role.COMPUTE}
+    workers = {
+        plan.worker_of_step(step).name for step in plan.steps if step.kind is not StepKind.COPY
+    }
     if workers != set(devices) or not tasks <= problem.graph.index.keys():
         raise FormatError(f"{name}/plan.json: its workers or tasks are not this model's")
     return Variant(plan, {device: path / f"{device}.so" for device in devices})

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
+from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.energy_cost import spending
 from tvm_hetero.bounds.integrality import round_up
 from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
@@ -55,10 +55,6 @@ __all__ = [
 ]
 
 
-def _never() -> bool:
-    return False
-
-
 # What a bound beside a schedule may take if no one says, and at most, s.
 _QUICK, _LONGEST = 1.0, 4.0
 # Seconds that the whole ladder takes for each second of programs: several rungs have some.
@@ -71,7 +67,7 @@ def lower_bound(
     problem: Problem,
     upper: float = math.inf,
     seconds: float = _QUICK,
-    late: Callable[[], bool] = _never,
+    late: Late = never,
 ) -> float:
     """A proven lower bound of the objective, in about a second.
 
@@ -100,7 +96,7 @@ def bound_ladder(
     problem: Problem,
     seconds: float = 1.0,
     upper: float = math.inf,
-    late: Callable[[], bool] = _never,
+    late: Late = never,
 ) -> list[Rung]:
     """The bounds of a problem, the quickest first, each with its name, value and time.
 
@@ -117,7 +113,7 @@ def bound_ladder(
     kind = problem.objective.kind
     if kind == "latency":
         rungs = list(climb(figures, work, upper, late))
-        return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper)]
+        return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper, late)]
     if kind == "throughput":
         return list(climb_throughput(figures, upper, late))
     began = time.perf_counter()
@@ -125,14 +121,16 @@ def bound_ladder(
     return [Rung("spending", value, time.perf_counter() - began)]
 
 
-def _memory(figures: Figures, rungs: list[Rung], seconds: float, upper: float) -> list[Rung]:
+def _memory(
+    figures: Figures, rungs: list[Rung], seconds: float, upper: float, late: Late
+) -> list[Rung]:
     """The rung for modules whose placements can be gone through (`memory`)."""
     best = max((rung.value for rung in rungs), default=0.0)
     if not any(figures.instance.memory_binds) or best >= upper * (1 - 1e-9):
         return []
     began = time.perf_counter()
     limit = upper if upper < math.inf else limit_of(figures, best)
-    value = memory_bound(figures.instance, limit, round(seconds * WORK_ON_MEMORY))
+    value = memory_bound(figures.instance, limit, round(seconds * WORK_ON_MEMORY), late)
     return [Rung("memory", value, time.perf_counter() - began)] if value > 0 else []
 
 

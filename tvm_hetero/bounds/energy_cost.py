@@ -15,6 +15,7 @@ work on d costs w - i; or every task is where (w - i) x rate is least           
 
 *By tasks.* With many devices: energy is at least w x rate of every group on its cheapest device,
 cost p x rate likewise, or that of the cheapest device for as long as the latency    -> `by_tasks`
+This holds for devices that share cores, too: each core pays the largest share of those in use.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def spending(figures: Figures, work: int) -> float:
         rungs = climb(own, work // 2 ** len(used) if len(used) <= _MOST_DEVICES else work)
         return max(rung.value for rung in rungs)
 
-    if len(used) > _MOST_DEVICES:
+    # Of sets of teams prices are no sums. By tasks they are: a core's share is paid all the time.
+    if len(used) > _MOST_DEVICES or figures.instance.teams:
         return by_tasks(figures, latency) * ROUNDING
     return max(by_tasks(figures, None), by_sets(figures, used, latency, work)) * ROUNDING
 

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.bounds.core.linear import ROUNDING
+from tvm_hetero.bounds.core.time_is_up import Late, TimeIsUp, never
 from tvm_hetero.bounds.latency.critical_path import (
     Cuts,
     articulations,
@@ -92,7 +93,7 @@ def program_of(figures: Figures, limit: float) -> float:
 
 
 def climb(
-    figures: Figures, work: int, upper: float = math.inf, late: Callable[[], bool] = lambda: False
+    figures: Figures, work: int, upper: float = math.inf, late: Late = never
 ) -> Iterator[Rung]:
     """The rungs for the latency of a feasible problem, quickest first.
 
@@ -102,18 +103,27 @@ def climb(
     upper : a known value; nothing is tried any more when a bound has reached it, s.
     late : whether there is no time for another rung.
     """
-    yield from _climb(_rungs(figures, work, upper), upper, late)
+    yield from _climb(_rungs(figures, work, upper, late), upper, late)
 
 
 def climb_throughput(
-    figures: Figures, upper: float = math.inf, late: Callable[[], bool] = lambda: False
+    figures: Figures, upper: float = math.inf, late: Late = never
 ) -> Iterator[Rung]:
     """The rungs for the throughput of a feasible problem (see `climb`)."""
     yield from _climb(_throughput_rungs(figures, upper, late), upper, late)
 
 
 def _climb(
-    rungs: Iterable[tuple[str, Callable[[], float]]], upper: float, late: Callable[[], bool]
+    rungs: Iterable[tuple[str, Callable[[], float]]], upper: float, late: Late
+) -> Iterator[Rung]:
+    try:
+        yield from _each_rung(rungs, upper, late)
+    except TimeIsUp:
+        return  # what is below stands
+
+
+def _each_rung(
+    rungs: Iterable[tuple[str, Callable[[], float]]], upper: float, late: Late
 ) -> Iterator[Rung]:
     best = 0.0
     for i, (name, bound) in enumerate(rungs):
@@ -125,9 +135,11 @@ def _climb(
         yield Rung(name, value, time.perf_counter() - began)
 
 
-def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Callable[[], float]]]:
+def _rungs(
+    figures: Figures, work: int, upper: float, late: Late
+) -> Iterator[tuple[str, Callable[[], float]]]:
     yield "diviml", lambda: diviml(figures)
-    path = functools.cache(lambda: path_of(figures))
+    path = functools.cache(lambda: path_of(figures, late))
     yield "critical path", path
     if any(figures.instance.memory_binds):
         yield "path runs", lambda: path_runs_bound(figures.instance)
@@ -135,7 +147,7 @@ def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Cal
     if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
         yield "patterns", lambda: pattern_bound(figures.instance)
     limit = limit_of(figures, path())
-    chain = chain_of(figures, limit)
+    chain = chain_of(figures, limit, late)
     whole = chain is None or chain.cuts.count == 1 or any(figures.instance.memory_binds)
     if whole and work_of(figures, len(figures), len(figures.src)) <= work:
         yield "precedence program", lambda: program_of(figures, limit)
@@ -153,12 +165,14 @@ def _rungs(figures: Figures, work: int, upper: float) -> Iterator[tuple[str, Cal
 
 
 def _throughput_rungs(
-    figures: Figures, upper: float, late: Callable[[], bool]
+    figures: Figures, upper: float, late: Late
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     instance = figures.instance
     classes = functools.cache(lambda: shares_of(instance, rates(instance)).value)
     yield "classes", classes
-    if classes() == 0:
+    if instance.teams:
+        yield "loads", lambda: load_of(figures)
+    elif classes() == 0:
         # Too many classes. Copies are left to the shares, which know equal devices: `load_of` takes
         # seconds there. Where there are classes they say the same in a hundredth of the time.
         yield "loads", lambda: maximize_prices(group_rates(figures.merged))
@@ -172,8 +186,8 @@ def _throughput_rungs(
         yield "chain", lambda: chain_bound(instance, upper, shares()[1])
 
 
-def chain_of(figures: Figures, limit: float) -> ModuleChain | None:
+def chain_of(figures: Figures, limit: float, late: Late = never) -> ModuleChain | None:
     """The modules, unless a divided batch joins them, or their tables would be too big."""
     if figures.batch > 1 or not fits(figures):
         return None
-    return ModuleChain(figures, Cuts.of(figures, articulations(figures)), limit)
+    return ModuleChain(figures, Cuts.of(figures, articulations(figures)), limit, late)

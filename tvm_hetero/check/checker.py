@@ -11,7 +11,7 @@ rule  what is judged                                              by
 0     the schedule's own words: problem, kind, bound, status      `_judge_statement`
 1     names, and every element of every task exactly once         `read_case`
 ..    durations; tasks of one color on one device                 `judge_...`
-2     a device runs one execution at a time                       `judge_resources`
+2     a device, and each core, runs one execution at a time       `judge_resources`
 3     copies: durations, links, the path, its order               `judge_inputs`
 ..    exclusive links                                             `judge_resources`
 4     a hop occupies its ends that lack a copy engine             `judge_resources`

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tvm_hetero.check.parsed_schedule import ParsedSchedule, moment, name
-from tvm_hetero.check.value import Resource, kept_busy
+from tvm_hetero.check.value import Resource, kept_busy, teams
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.util.units import format_seconds
@@ -70,15 +70,19 @@ def judge_colors(case: ParsedSchedule) -> None:
 
 
 def judge_resources(case: ParsedSchedule) -> None:
-    """Rules 2, 3 and 4: devices (with the hops that occupy them) and exclusive links."""
+    """Rules 2, 3 and 4: devices (with the hops that occupy them), their cores, exclusive links."""
     users: dict[Resource, list[Execution | Copy]] = {}
+    cores = teams(case.problem)
     for e in case.executions:
-        users.setdefault((e.device,), []).append(e)
+        for resource in ((e.device,), *cores.get(e.device, [])):
+            users.setdefault(resource, []).append(e)
     for hop in case.hops if not case.steady else []:
         for resource in kept_busy(case.problem, hop.link):
             users.setdefault(resource, []).append(hop.copy)
     for resource, activities in users.items():
-        _judge_resource(case, resource, activities)
+        # Who is on a team is on all of its cores, so these say it all.
+        if resource[0] not in cores or len(resource) > 1:
+            _judge_resource(case, resource, activities)
 
 
 def _judge_resource(
@@ -97,9 +101,12 @@ def _judge_resource(
         if not after and not before:
             overlap = min(last.end, activity.end) - activity.start
             pair = f"{_timed(last)} and {_timed(activity)}"
-            if len(resource) == 1:
+            if len(resource) != 2:
                 rule = 2 if isinstance(last, Execution) and isinstance(activity, Execution) else 4
-                text = f"device {resource[0]!r} does two things at once: {pair}"
+                one = f"device {resource[0]!r}"
+                if len(resource) == 3:
+                    one = f"core {resource[2]} of {resource[1]!r}"
+                text = f"{one} does two things at once: {pair}"
             else:
                 rule = 3
                 text = f"exclusive link {resource[0]!r} -> {resource[1]!r} is shared: {pair}"

@@ -6,6 +6,8 @@ it takes, not by what the schedule says:
     an execution   its device
     a hop          each of its two ends, with no time if the end has a copy engine (`overlap`),
                    and its link if that is exclusive
+    either         every core of such a device that is a team: that has a core in common with
+                   another device of its node
 
 Charges are sorted by whom they are for, and added up one resource after the other. A device that
 is charged at all, if with no time, is in use. `tvm_hetero.problem.objective`, which solvers and
@@ -22,31 +24,52 @@ from operator import itemgetter
 
 from tvm_hetero.check.tolerances import last_end
 from tvm_hetero.platform.devices import Link
+from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
 
-# A device (its name) or an exclusive link (its two ends).
-Resource = tuple[str] | tuple[str, str]
+# A device (its name), an exclusive link (its two ends), or a core of teams.
+Resource = tuple[str] | tuple[str, str] | tuple[str, str, int]
 _Charge = tuple[Resource, float]
+
+
+@cached_per_problem
+def teams(problem: Problem) -> dict[str, list[Resource]]:
+    """The cores of every device that has one in common with another, by its name."""
+    platform = problem.platform
+    if platform.shared_cores:
+        return {}
+    on: dict[tuple[str, int], set[str]] = {}
+    for device in platform.devices:
+        for core in device.cores:
+            on.setdefault((device.node, core), set()).add(device.name)
+    together = {name for names in on.values() if len(names) > 1 for name in names}
+    return {
+        device.name: [("core", device.node, core) for core in device.cores]
+        for device in platform.devices
+        if device.name in together
+    }
 
 
 def kept_busy(problem: Problem, link: Link) -> list[Resource]:
     """What a hop over `link` excludes other work from: ends without copy engine, its own link."""
-    device = problem.platform.device
+    device, cores = problem.platform.device, teams(problem)
     ends = [end for end in (link.src, link.dst) if not device(end).overlap]
     busy: list[Resource] = [(end,) for end in ends]
+    # A core of both ends is no busier than a core of one.
+    busy += sorted({core for end in ends for core in cores.get(end, [])})
     return [*busy, (link.src, link.dst)] if link.exclusive else busy
 
 
 def busy_times(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> dict[Resource, float]:
-    """Busy seconds of each device in use and of each exclusive link in use.
+    """Busy seconds of each device, core of teams and exclusive link in use.
 
     Sums are exact (`math.fsum`), so they do not depend on the order of the charges.
     """
     charges = [*_of_executions(problem, executions), *_of_copies(problem, copies)]
-    charges.sort(key=itemgetter(0))
+    charges.sort(key=lambda charge: (len(charge[0]), charge[0]))
     return {
         resource: math.fsum(seconds for _, seconds in own)
         for resource, own in groupby(charges, key=itemgetter(0))
@@ -54,8 +77,11 @@ def busy_times(
 
 
 def _of_executions(problem: Problem, executions: Sequence[Execution]) -> Iterator[_Charge]:
+    cores = teams(problem)
     for e in executions:
-        yield (e.device,), problem.costs[e.task][e.device].seconds(len(e.elements))
+        seconds = problem.costs[e.task][e.device].seconds(len(e.elements))
+        for resource in ((e.device,), *cores.get(e.device, [])):
+            yield resource, seconds
 
 
 def _of_copies(problem: Problem, copies: Sequence[Copy]) -> Iterator[_Charge]:
@@ -82,11 +108,28 @@ def objective_value(
     busy = busy_times(problem, executions, copies)
     if kind == "throughput":
         return max(busy.values(), default=0.0)
-    used = [(problem.platform.device(key[0]), t) for key, t in busy.items() if len(key) == 1]
-    if kind == "cost":
-        return math.fsum((device.price or 0.0) / 3600.0 * end for device, _ in used)
-    return math.fsum(
-        # A device that is never idle may be busy for longer than the makespan, by rounding.
-        (device.watts or 0.0) * seconds + device.idle_watts * max(0.0, end - seconds)
-        for device, seconds in used
-    )
+    return math.fsum(_spendings(problem, busy, end, energy=kind == "energy"))
+
+
+def _spendings(
+    problem: Problem, busy: dict[Resource, float], end: float, *, energy: bool
+) -> Iterator[float]:
+    """What devices in use spend or are paid for; of teams, what lasts is each core's.
+
+    A core costs, and spends while idle, the most that a device in use on it has for each core.
+    """
+    cores = teams(problem)
+    most: dict[Resource, float] = {}
+    for name in (key[0] for key in busy if len(key) == 1):
+        device, mine = problem.platform.device(name), cores.get(name, [])
+        price, seconds = (device.price or 0.0) / 3600.0, busy[name,]
+        working, idle = (device.watts or 0.0) * seconds, device.idle_watts
+        if mine:
+            for core in mine:
+                most[core] = max(most.get(core, 0.0), (idle if energy else price) / len(mine))
+            yield working if energy else 0.0
+        else:
+            # A device that is never idle may be busy for longer than the makespan, by rounding.
+            yield working + idle * max(0.0, end - seconds) if energy else price * end
+    for core, rate in most.items():
+        yield rate * (max(0.0, end - busy.get(core, 0.0)) if energy else end)

@@ -13,6 +13,10 @@ argument of a call is a view, in the shape that the kernel sees, of
   the list
   ``joined`` of the step then, and is not called.
 
+Devices that share cores exclude each other (`tvm_hetero.platform.teams`), so their workers are
+*meetings* of threads, one a core: the first one runs a device's steps, the others help with their
+parallel loops. So there is one thread a core, whichever device is at work.
+
 Workers that are ``alike`` run each other's steps where one has nothing of its own to do
 (src/executor/state.h): equal cores, which only compute.
 
@@ -61,7 +65,8 @@ from tvm_hetero.plan.model import (
     constant_name,
 )
 from tvm_hetero.platform.devices import Device
-from tvm_hetero.platform.model import Platform, check_cores
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.platform.teams import Core
 
 # Where an argument lies: its kind, and the position, offset or name that goes with it.
 _Place = tuple[ArgKind, int | str]
@@ -77,10 +82,8 @@ def make_plan(split: Split, platform: Platform, alike: Iterable[Sequence[str]] =
     Raises
     ------
     PlatformError
-        If two devices share a core and the platform does not ask for it, or a board is to keep a
-        state.
+        If a board is to keep a state.
     """
-    check_cores(platform)
     plan = _PlanMaker(split, platform).plan()
     for names in alike:
         plan = _mark_alike(plan, platform, names)
@@ -96,7 +99,7 @@ def _mark_alike(plan: Plan, platform: Platform, names: Sequence[str]) -> Plan:
     found = [
         number
         for number, worker in enumerate(plan.workers)
-        if worker.name in able and number not in others
+        if worker.name in able and number not in others and not worker.threads
     ]
     if len(found) < 2:
         return plan
@@ -134,6 +137,7 @@ class _PlanMaker:
         numbers = {space.name: number for number, space in enumerate(self._spaces)}
         # The memory of each device, as a position in `_spaces`.
         self._space = [0 if is_host(d) else numbers[d.name] for d in self.platform.devices]
+        self._homes = _thread_of_core(self.platform)
         self._weight_of = {value: _Weight(name) for name, value in self.split.constants.items()}
 
     def plan(self) -> Plan:
@@ -198,16 +202,30 @@ class _PlanMaker:
         value = self.split.constants[what.name]
         return TensorPlan(tuple(int(d) for d in value.shape), str(value.dtype))
 
-    def _worker(self, name: str, device: int, cores: Sequence[int], role: Role) -> int:
+    def _worker(
+        self,
+        name: str,
+        device: int,
+        cores: Sequence[int],
+        role: Role,
+        threads: tuple[int, ...] = (),
+    ) -> int:
         if name not in self._worker_of:
             self._worker_of[name] = len(self._workers)
-            self._workers.append(WorkerPlan(name, self._space[device], tuple(cores), role))
+            row = WorkerPlan(name, self._space[device], tuple(cores), role, threads=threads)
+            self._workers.append(row)
         return self._worker_of[name]
 
     def _computing(self, device: int) -> int:
         """The worker that runs a device's segments."""
         row = self.platform.devices[device]
-        return self._worker(row.name, device, row.cores, Role.COMPUTE)
+        homes = {self._homes.get((row.node, core), row.name): core for core in row.cores}
+        threads = [
+            self._worker(home, device, (core,), Role.COMPUTE)
+            for home, core in homes.items()
+            if home != row.name
+        ]
+        return self._worker(row.name, device, row.cores, Role.COMPUTE, tuple(threads))
 
     def _step(self, step: Segment | SegmentCopy) -> StepPlan:
         if isinstance(step, SegmentCopy):
@@ -334,6 +352,19 @@ class _PlanMaker:
             if i not in numbers:
                 outputs.append(OutputPlan(name, slots[i], tuple(shape), length))
         return outputs
+
+
+def _thread_of_core(platform: Platform) -> dict[Core, str]:
+    """The worker whose thread is on a core, for each core of devices that share some.
+
+    That of the first device that has this core alone, else one of the core's own.
+    """
+    found = {}
+    for core in {core for cores in platform.team_cores.values() for core in cores}:
+        names = [platform.names[d] for d in platform.cores[core]]
+        alone = [name for name in names if len(platform.device(name).cores) == 1]
+        found[core] = alone[0] if alone else f"core{core[1]}"
+    return found
 
 
 def _place_temporaries(

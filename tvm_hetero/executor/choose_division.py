@@ -1,9 +1,8 @@
-"""Decide by measuring how cores are divided: operators side by side, or all cores on each.
+"""Decide by measuring how cores are divided: into teams that overlap, or each by itself.
 
-A plan over several devices runs operators at once, each on its device's cores; one device of all
-cores runs one operator after the other, each on all of them. Which is quicker depends on the
-network (branches, or wide operators in a chain) and cannot be planned as one problem today, since
-devices share no cores. So both are built, run here in turns on the same inputs, and compared.
+A plan on teams gives each operator as many cores as suit it, so on paper it is never behind one on
+the cores alone. Where costs are off, or the machine is not what it was when they were measured, it
+may be. So both are built, run here in turns on the same inputs, and compared.
 """
 
 from __future__ import annotations

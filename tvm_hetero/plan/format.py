@@ -99,7 +99,9 @@ def _device_row(device: DevicePlan) -> Row:
 def _worker_row(worker: WorkerPlan) -> Row:
     row: Row = {"name": worker.name, "device": worker.device, "cores": list(worker.cores)}
     row["role"] = worker.role.value
-    return row if worker.alike is None else {**row, "alike": worker.alike}
+    if worker.alike is not None:
+        row["alike"] = worker.alike
+    return {**row, "threads": list(worker.threads)} if worker.threads else row
 
 
 def _type_row(tensor: TensorPlan | None) -> Row:
@@ -179,13 +181,14 @@ def _device(data: object, where: str) -> DevicePlan:
 
 
 def _worker(data: object, where: str) -> WorkerPlan:
-    row = Fields(data, where, ["name", "device", "cores", "role"], ["alike"])
+    row = Fields(data, where, ["name", "device", "cores", "role"], ["alike", "threads"])
     return WorkerPlan(
         row.text("name"),
         row.integer("device"),
         row.integers("cores"),
         Role(row.choice("role", list(Role))),
         row.integer("alike") if "alike" in row else None,
+        row.integers("threads", ()),
     )
 
 

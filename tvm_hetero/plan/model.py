@@ -49,7 +49,9 @@ class DevicePlan:
 class WorkerPlan:
     """A thread: its device, the cores that it is pinned to (none: not pinned), and its role.
 
-    `alike` is the first of those workers that are identical, which run each other's steps.
+    `alike` is the first of those workers that are identical, which run each other's steps. A
+    worker with `threads` is a meeting: it has no thread of its own, the first of these workers runs
+    its steps, and the others help with their parallel loops.
     """
 
     name: str
@@ -57,6 +59,7 @@ class WorkerPlan:
     cores: tuple[int, ...]
     role: Role
     alike: int | None = None
+    threads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

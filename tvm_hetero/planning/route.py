@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import Resource, list_occupied
+from tvm_hetero.problem.objective import Resource, list_engaged, list_occupied
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.problem.simulate import Timed, simulate
@@ -154,7 +154,8 @@ def _leg(problem: Problem, activity: Execution | Copy) -> Leg:
         return Leg(elements, tuple(list_occupied(problem, link)), hop=hop)
     free = activity.task in problem.terminals
     run = (activity.task, activity.device)
-    return Leg(elements, () if free else (activity.device,), runs=(run,))
+    engaged = list_engaged(problem.platform, activity.device)
+    return Leg(elements, () if free else tuple(engaged), runs=(run,))
 
 
 def _data(problem: Problem, timed: Timed) -> list[set[int]]:

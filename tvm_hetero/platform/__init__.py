@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tvm_hetero.platform.devices import HOST_KINDS, Device, Fabric, Link
-from tvm_hetero.platform.model import Platform, check_cores
+from tvm_hetero.platform.model import Platform
 
-__all__ = ["HOST_KINDS", "Device", "Fabric", "Link", "Platform", "check_cores"]
+__all__ = ["HOST_KINDS", "Device", "Fabric", "Link", "Platform"]

@@ -31,12 +31,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.platform.core_teams import NONE, make_teams, parse_teams, team_name
 from tvm_hetero.platform.devices import Device
-from tvm_hetero.platform.host import Core, Gpu, Machine, Processor, read_machine
+from tvm_hetero.platform.host import (
+    Core,
+    Gpu,
+    Machine,
+    Processor,
+    read_core_kind,
+    read_machine,
+)
 
 # Feature levels of the x86-64 psABI, best first, by the names that Linux gives the flags.
 _V2 = {"cx16", "lahf_lm", "popcnt", "pni", "ssse3", "sse4_1", "sse4_2"}
@@ -67,6 +76,7 @@ def detect_devices(
     cores: Iterable[int] | None = None,
     root: str | os.PathLike[str] = "/",
     nvidia_smi: str = "nvidia-smi",
+    teams: str = NONE,
 ) -> tuple[Device, ...]:
     """The devices of this machine.
 
@@ -78,13 +88,24 @@ def detect_devices(
         devices of two like cores.
     cores : the hardware threads to use; by default all that this process may use.
     root, nvidia_smi : see `tvm_hetero.platform.host.read_machine`.
+    teams : ``all`` or widths (``1,2,4``) instead of dividing the cores: CPU devices are teams of
+        cores, which overlap (`tvm_hetero.platform.core_teams`). ``none``: they are divided.
 
     Raises
     ------
     UsageError
-        If there are fewer cores than devices, or more `mcpus` than devices.
+        If there are fewer cores than devices, more `mcpus` than devices, or teams of a divided CPU.
     """
     machine = read_machine(root, cores, nvidia_smi)
+    gpus = [_gpu(i, gpu) for i, gpu in enumerate(machine.gpus)]
+    widths = parse_teams(teams)
+    if widths is None or widths:
+        if devices is not None or len(mcpus) > 1:
+            raise UsageError(
+                "teams are made of all cores, compiled for one CPU: leave out the number of "
+                "devices, and give one mcpu at most"
+            )
+        return (*_teams(machine, widths, mcpus[0] if mcpus else None, root), *gpus)
     if devices is None:
         devices = default_devices(machine)
     if len(mcpus) > devices:
@@ -95,8 +116,18 @@ def detect_devices(
     chosen = [mcpu or own for mcpu in (*mcpus, *[None] * (devices - len(mcpus)))]
     parts = split_cores(machine.cores, devices)
     cpus = [_cpu(i, parts[i], chosen[i], machine) for i in range(devices)]
-    gpus = [_gpu(i, gpu) for i, gpu in enumerate(machine.gpus)]
     return (*cpus, *gpus)
+
+
+def _teams(
+    machine: Machine, widths: Sequence[int] | None, mcpu: str | None, root: str | os.PathLike[str]
+) -> list[Device]:
+    """The CPU's cores as devices that overlap; memory is the node's, so none has a limit."""
+    own = mcpu or native_mcpu(machine.processor)
+    found = make_teams(machine.cores, widths, lambda number: read_core_kind(number, root))
+    return [
+        replace(_cpu(0, team, own, machine), name=team_name(team), memory=None) for team in found
+    ]
 
 
 def default_devices(machine: Machine) -> int:

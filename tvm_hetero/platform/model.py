@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -30,6 +30,7 @@ from tvm_hetero.platform.format import (
     platform_document,
     save_document,
 )
+from tvm_hetero.platform.teams import Core, check_team_memory, devices_on_cores, list_cliques
 from tvm_hetero.util.documents import nearest, read_document
 from tvm_hetero.util.quote import quote
 
@@ -38,14 +39,15 @@ from tvm_hetero.util.quote import quote
 class Platform:
     """Devices and links. `links` hold the explicit ones, `fabrics` the regular ones.
 
-    Two devices that compute on one core slow each other in ways that no cost says, so a plan for
-    them is refused (see `check_cores`) unless `shared_cores` asks for it.
+    Devices of one node that have a core in common are *teams*: they exclude each other in time
+    (see `tvm_hetero.platform.teams`), unless `shared_cores` says that they may compute at once,
+    each slower than its costs say.
 
     Raises
     ------
     PlatformError
         When it is made: no devices, a repeated name or link, a link or fabric to nowhere, a
-        private device that is no CPU.
+        private device that is no CPU, a memory limit of a device that shares cores.
     """
 
     devices: tuple[Device, ...]
@@ -56,13 +58,14 @@ class Platform:
     _paths: dict[tuple[str, str, float], tuple[Link, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
-    _outward: dict[int, list[tuple[int, Link]]] = field(
+    _outward: dict[int, list[tuple[int, float, float]]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 
     def __post_init__(self) -> None:
         check_devices(self.devices)
         _check_links(self)
+        check_team_memory(self.devices, self.cliques)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Platform:
@@ -80,9 +83,7 @@ class Platform:
     @classmethod
     def from_dict(cls, data: object, where: str = "platform") -> Platform:
         """Make a platform of a parsed document (see `load`)."""
-        platform = cls(*parse_platform(data, where))
-        check_cores(platform)
-        return platform
+        return cls(*parse_platform(data, where))
 
     @classmethod
     def detect(
@@ -93,9 +94,12 @@ class Platform:
         cores: Iterable[int] | None = None,
         root: str | os.PathLike[str] = "/",
         nvidia_smi: str = "nvidia-smi",
+        teams: str = "none",
     ) -> Platform:
         """Describe this machine; the parameters are those of `discovery.detect_devices`."""
-        found = detect_devices(devices, mcpus, cores=cores, root=root, nvidia_smi=nvidia_smi)
+        found = detect_devices(
+            devices, mcpus, cores=cores, root=root, nvidia_smi=nvidia_smi, teams=teams
+        )
         return cls(devices=found, name="this-machine")
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,6 +135,30 @@ class Platform:
                 f"{nearest(name, self.index)}"
             )
         return self.devices[self.index[name]]
+
+    @cached_property
+    def cores(self) -> dict[Core, tuple[int, ...]]:
+        """For every core, (node, number), the positions of the devices that occupy it."""
+        return devices_on_cores(self.devices)
+
+    @cached_property
+    def cliques(self) -> tuple[tuple[int, ...], ...]:
+        """Maximal sets of devices, by position, that exclude each other over a common core."""
+        return () if self.shared_cores else list_cliques(self.devices)
+
+    @cached_property
+    def team_cores(self) -> dict[str, tuple[Core, ...]]:
+        """For every device that shares some core, all of its cores; the others are not in it."""
+        shared = {d for clique in self.cliques for d in clique}
+        rows = ((self.devices[d].node, self.devices[d].cores) for d in sorted(shared))
+        found = [tuple((node, core) for core in cores) for node, cores in rows]
+        return dict(zip((self.names[d] for d in sorted(shared)), found, strict=True))
+
+    def rivals(self, name: str) -> tuple[str, ...]:
+        """The devices that never compute while this one does, in the order of the platform."""
+        here = self.index[self.device(name).name]
+        rows = [clique for clique in self.cliques if here in clique]
+        return tuple(self.names[d] for d in sorted({d for row in rows for d in row} - {here}))
 
     @cached_property
     def _explicit(self) -> dict[tuple[str, str], Link]:
@@ -183,6 +211,9 @@ class Platform:
         """Dijkstra's algorithm on (time, hops, positions of the devices on the way)."""
         heap: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, (self.index[src],))]
         settled: set[int] = set()
+        # The least time known to each device: what takes longer there is never settled.
+        least: dict[int, float] = {}
+        end = self.index[dst]
         while heap:
             seconds, hops, way = heapq.heappop(heap)
             here = way[-1]
@@ -191,46 +222,39 @@ class Platform:
             settled.add(here)
             if self.names[here] == dst:
                 return self._links_along(way)
-            for there, link in self._links_of(here):
-                if there not in settled:
-                    heapq.heappush(heap, (seconds + link.seconds(nbytes), hops + 1, (*way, there)))
+            for there, latency, bandwidth in self._links_of(here):
+                then = seconds + (latency + nbytes / bandwidth)
+                if there in settled or then > min(least.get(there, then), least.get(end, then)):
+                    continue
+                least[there] = then
+                heapq.heappush(heap, (then, hops + 1, (*way, there)))
         raise PlatformError(
             f"platform {quote(self.name)}: no path of links leads from {quote(src)} to "
             f"{quote(dst)}; add a link, a fabric or a network"
         )
 
-    def _links_of(self, device: int) -> list[tuple[int, Link]]:
-        """The devices that a device has links to, and these links."""
+    def _links_of(self, device: int) -> list[tuple[int, float, float]]:
+        """The devices that a device has links to, with latency (s) and bandwidth (bytes/s)."""
         if device not in self._outward:
-            links = ((there, self.link(self.names[device], name))
-                     for there, name in enumerate(self.names))  # fmt: skip
-            self._outward[device] = [(there, link) for there, link in links if link is not None]
+            self._outward[device] = list(self._new_links_of(device))
         return self._outward[device]
+
+    def _new_links_of(self, device: int) -> Iterator[tuple[int, float, float]]:
+        """As `link` says of every two, without an object for each: of hundreds there are many."""
+        src, explicit = self.devices[device], self._explicit
+        inside, between = self._fabric_of.get(src.node), self._fabric_of.get(None)
+        for there, dst in enumerate(self.devices):
+            link = explicit.get((src.name, dst.name))
+            fabric = inside if dst.node == src.node else between
+            if link is not None:
+                yield there, link.latency, link.bandwidth
+            elif fabric is not None and there != device:
+                yield there, fabric.latency, fabric.bandwidth
 
     def _links_along(self, way: Iterable[int]) -> tuple[Link, ...]:
         names = [self.names[i] for i in way]
         links = (self.link(a, b) for a, b in pairwise(names))
         return tuple(link for link in links if link is not None)
-
-
-def check_cores(platform: Platform) -> None:
-    """Refuse devices that compute on one core, unless the platform says ``shared_cores: true``.
-
-    Raises
-    ------
-    PlatformError
-        Naming the first such core and its two devices.
-    """
-    owners: dict[tuple[str, int], str] = {}
-    for device in () if platform.shared_cores else platform.devices:
-        for core in device.cores:
-            other = owners.setdefault((device.node, core), device.name)
-            if other != device.name:
-                raise PlatformError(
-                    f"devices {quote(other)} and {quote(device.name)} share core {quote(core)}, "
-                    "so each of them is slower than its costs say; give each its own cores, or "
-                    "write 'shared_cores: true' into the platform"
-                )
 
 
 def _check_links(platform: Platform) -> None:

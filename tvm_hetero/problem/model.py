@@ -152,22 +152,30 @@ def _check_costs(problem: Problem) -> None:
     for task in problem.costs:
         if task not in problem.graph.index:
             raise FormatError(f"costs of a task {quote(task)} that the graph lacks")
+    passed: dict[int, Cost] = {}  # one object may be the cost of many
     for task in problem.graph.index:
         row = problem.costs.get(task)
         if not row:
             raise FormatError(
                 f"task {quote(task)} has no cost on any device, so nothing can run it"
             )
-        for device in row:
-            if device not in problem.platform.index:
-                raise PlatformError(
-                    f"task {quote(task)} has a cost on device {quote(device)}, which platform "
-                    f"{quote(problem.platform.name)} lacks{nearest(device, problem.platform.index)}"
-                )
-            check_points(row[device].points, f"task {quote(task)} on {quote(device)}")
-            check_sizes(row[device].sizes, f"sizes of task {quote(task)} on {quote(device)}")
-            if row[device].implementation not in IMPLEMENTATIONS:
-                raise FormatError(
-                    f"task {quote(task)} on {quote(device)}: unknown implementation "
-                    f"{quote(row[device].implementation)}; expected one of {IMPLEMENTATIONS}"
-                )
+        unknown = next((name for name in row if name not in problem.platform.index), None)
+        if unknown is not None:
+            raise PlatformError(
+                f"task {quote(task)} has a cost on device {quote(unknown)}, which platform "
+                f"{quote(problem.platform.name)} lacks{nearest(unknown, problem.platform.index)}"
+            )
+        for device, cost in row.items():
+            if id(cost) not in passed:
+                _check_cost(cost, f"task {quote(task)} on {quote(device)}")
+                passed[id(cost)] = cost
+
+
+def _check_cost(cost: Cost, where: str) -> None:
+    check_points(cost.points, where)
+    check_sizes(cost.sizes, f"sizes of {where}")
+    if cost.implementation not in IMPLEMENTATIONS:
+        raise FormatError(
+            f"{where}: unknown implementation {quote(cost.implementation)}; expected one of "
+            f"{IMPLEMENTATIONS}"
+        )

@@ -5,13 +5,16 @@ costs and the platform's links, and a hop occupying each of its ends that lacks 
 
     makespan    max end(e), e in E
     busy(d)     sum c(e), e on d  +  sum c(h), h occupies d
+    busy(i)     of a core i of teams: as of all devices on it, each hop once
     latency     makespan
-    throughput  max of busy(d) over devices and of sum c(h), h over l, over exclusive links l
+    throughput  max of busy over devices, cores of teams, and exclusive links (hops over them)
     energy      sum over devices in use: watts * busy(d) + idle_watts * (makespan - busy(d))
     cost        sum over devices in use: price / 3600 * makespan
 
-A device is in use if it runs an execution or is an end of a hop. Sums are exact (`math.fsum`),
-so that they do not depend on the order of executions and copies.
+A device is in use if it runs an execution or is an end of a hop. Of teams (devices that share
+cores) idling and price are counted by core, each core of a device in use once, at the dearest
+share (figure / number of cores) of the devices in use on it -> `charge`. Sums are exact
+(`math.fsum`), so that they do not depend on the order of executions and copies.
 
 For solvers, planning and reports. The judge counts for himself (`tvm_hetero.check.value`); tests
 hold the two against each other.
@@ -20,9 +23,12 @@ hold the two against each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tvm_hetero.platform.devices import Link
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.platform.teams import Core
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
 
@@ -33,8 +39,8 @@ from tvm_hetero.problem.schedule import Copy, Execution
 RELATIVE_TOLERANCE = 1e-9
 ABSOLUTE_TOLERANCE = 1e-15
 
-# A device by name, or an exclusive link by its two ends.
-Resource = str | tuple[str, str]
+# A device by name, an exclusive link by its two ends, or a core of teams: ("core", node, number).
+Resource = str | tuple[str, str] | tuple[str, str, int]
 
 
 def makespan(executions: Sequence[Execution]) -> float:
@@ -47,10 +53,17 @@ def tolerance(executions: Sequence[Execution]) -> float:
     return RELATIVE_TOLERANCE * makespan(executions) + ABSOLUTE_TOLERANCE
 
 
+def list_engaged(platform: Platform, device: str) -> list[Resource]:
+    """What an execution on a device keeps busy: the device, and its cores if it shares any."""
+    return [device, *(("core", *core) for core in platform.team_cores.get(device, ()))]
+
+
 def list_occupied(problem: Problem, link: Link) -> list[Resource]:
     """What a hop over `link` keeps busy: its ends without a copy engine, an exclusive link."""
-    ends = [problem.platform.device(name) for name in (link.src, link.dst)]
-    result: list[Resource] = [device.name for device in ends if not device.overlap]
+    platform = problem.platform
+    ends = [name for name in (link.src, link.dst) if not platform.device(name).overlap]
+    # A core of both ends is busy once.
+    result = list(dict.fromkeys(what for name in ends for what in list_engaged(platform, name)))
     if link.exclusive:
         result.append((link.src, link.dst))
     return result
@@ -59,14 +72,16 @@ def list_occupied(problem: Problem, link: Link) -> list[Resource]:
 def loads(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> dict[Resource, float]:
-    """Busy time of every device and exclusive link in use, s (0 for a device that only overlaps).
+    """Busy time of every device, core of teams and exclusive link in use, s.
 
-    Durations are those of the problem, not the ones that the schedule claims.
+    It is 0 for a device that only overlaps. Durations are those of the problem, not the ones that
+    the schedule claims.
     """
     parts: dict[Resource, list[float]] = {}
     for execution in executions:
         seconds = problem.seconds(execution.task, execution.device, len(execution.elements))
-        parts.setdefault(execution.device, []).append(seconds)
+        for resource in list_engaged(problem.platform, execution.device):
+            parts.setdefault(resource, []).append(seconds)
     for copy in copies:
         parts.setdefault(copy.src, [])
         parts.setdefault(copy.dst, [])
@@ -92,11 +107,33 @@ def objective_value(
     load = loads(problem, executions, copies)
     if kind == "throughput":
         return max(load.values(), default=0.0)
-    used = [device for device in problem.platform.devices if device.name in load]
-    if kind == "energy":
-        return math.fsum(
-            (device.watts or 0.0) * load[device.name]
-            + device.idle_watts * max(0.0, end - load[device.name])
-            for device in used
-        )
-    return math.fsum((device.price or 0.0) / 3600.0 * end for device in used)
+    return charge(problem, end, load)
+
+
+def charge(problem: Problem, end: float, busy: Mapping[Any, float]) -> float:
+    """Energy or cost of what keeps resources busy for so long until `end`, J or money.
+
+    `busy` has at least all devices in use (by name) and, of the cores of teams, those that are
+    ever busy.
+    """
+    energy = problem.objective.kind == "energy"
+    terms = []
+    shares: dict[Core, float] = {}
+    for device in problem.platform.devices:
+        if device.name not in busy:
+            continue
+        cores = problem.platform.team_cores.get(device.name, ())
+        own, idle = (device.watts or 0.0) * busy[device.name], end - busy[device.name]
+        # What is never idle may be busy for longer than the makespan, by rounding.
+        if not cores:
+            spent = own + device.idle_watts * max(0.0, idle)
+            terms.append(spent if energy else (device.price or 0.0) / 3600.0 * end)
+            continue
+        terms.append(own if energy else 0.0)
+        lasting = device.idle_watts if energy else (device.price or 0.0) / 3600.0
+        for core in cores:
+            shares[core] = max(shares.get(core, 0.0), lasting / len(cores))
+    for core, share in shares.items():
+        idle = max(0.0, end - busy.get(("core", *core), 0.0))
+        terms.append(share * (idle if energy else end))
+    return math.fsum(terms)

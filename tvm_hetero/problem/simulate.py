@@ -9,6 +9,8 @@ used again. Then the execution starts as soon as its inputs are there and its de
                            link free if exclusive)
     start(execution) = max(inputs on the device, device free)
 
+and a device is free when all its cores are, of which teams have some in common.
+
 Work is only ever appended: nothing is put into an earlier gap. So every schedule in which nothing
 could start earlier without changing an order (a semi-active one) is what some order of its
 executions *and copies* gives; memory is not looked at (see `tvm_hetero.problem.memory`).
@@ -31,6 +33,7 @@ from typing import NamedTuple
 from tvm_hetero.errors import UsageError
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import Resource, list_engaged, list_occupied
 from tvm_hetero.problem.schedule import Copy, Execution
 from tvm_hetero.util.documents import nearest
 
@@ -106,7 +109,7 @@ class _Simulation:
         self.order = order
         self.executions: list[Execution] = []
         self.copies: list[Copy] = []
-        self.free: dict[str | tuple[str, str], float] = {}
+        self.free: dict[Resource, float] = {}
         self.made: dict[tuple[str, int], int] = {}
         self.hops: dict[tuple[str, int, str, str], float] = {}
 
@@ -134,9 +137,10 @@ class _Simulation:
 
     def execute(self, task: str, device: str, elements: tuple[int, ...], ready: float) -> None:
         """Append an execution to its device."""
-        start = max(ready, self.free.get(device, 0.0))
+        engaged = list_engaged(self.problem.platform, device)
+        start = max([ready, *(self.free.get(what, 0.0) for what in engaged)])
         end = start + self.problem.seconds(task, device, len(elements))
-        self.free[device] = end
+        self.free.update(dict.fromkeys(engaged, end))
         for element in elements:
             self.made[task, element] = len(self.executions)
         self.executions.append(Execution(task, device, elements, start, end))
@@ -157,22 +161,18 @@ class _Simulation:
 
     def hop(self, link: Link, nbytes: int, whole: float) -> tuple[float, float]:
         """Append a hop to all that it occupies; its start and end, s."""
-        occupied = self.occupied(link)
+        occupied = list_occupied(self.problem, link)
         start = max([whole, *(self.free.get(what, 0.0) for what in occupied)])
         end = start + link.seconds(nbytes)
         self.free.update(dict.fromkeys(occupied, end))
         return start, end
 
-    def occupied(self, link: Link) -> list[str | tuple[str, str]]:
-        """What a hop keeps busy: its ends without a copy engine, and an exclusive link."""
-        device = self.problem.platform.device
-        ends: list[str | tuple[str, str]]
-        ends = [name for name in (link.src, link.dst) if not device(name).overlap]
-        return [*ends, (link.src, link.dst)] if link.exclusive else ends
-
 
 class _Period(_Simulation):
     """One period of the steady state: executions first, back to back, then the copies.
+
+    Of teams, those of most cores come first: where smaller ones lie within larger ones, no core
+    then waits for another.
 
     With up to two devices that lack a copy engine this never needs more than the largest load.
     With three it can: hops a -> b, b -> c and c -> a exclude each other, so they take three hop
@@ -181,7 +181,10 @@ class _Period(_Simulation):
     """
 
     def run(self) -> Timed:
-        for task, device, elements in self.order:
+        wide = self.problem.platform.team_cores
+        for task, device, elements in sorted(
+            self.order, key=lambda step: -len(wide.get(step[1], ()))
+        ):
             self.execute(task, device, elements, 0.0)
         for task, device, elements in self.order:
             for tensor, producer in self.reads(task, elements):
@@ -195,13 +198,14 @@ class _Period(_Simulation):
         return super().hop(link, nbytes, 0.0)
 
     def period(self) -> float:
-        """The largest load of a device or an exclusive link, s."""
-        parts: dict[str | tuple[str, str], list[float]] = {}
+        """The largest load of a device, a core of teams or an exclusive link, s."""
+        parts: dict[Resource, list[float]] = {}
         for execution in self.executions:
-            parts.setdefault(execution.device, []).append(execution.end - execution.start)
+            for what in list_engaged(self.problem.platform, execution.device):
+                parts.setdefault(what, []).append(execution.end - execution.start)
         for copy in self.copies:
             link = self.problem.platform.link(copy.src, copy.dst)
-            for what in self.occupied(link) if link else []:
+            for what in list_occupied(self.problem, link) if link else []:
                 parts.setdefault(what, []).append(copy.end - copy.start)
         return max(math.fsum(seconds) for seconds in parts.values())
 

@@ -14,6 +14,7 @@ never on the clock, so that the same problem gets the same answer.
                     all. Where modules can be listed and no memory binds, milp-split comes first,
                     shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
+    teams           only who knows them (`registry.knows_teams`), and the rules for moldable tasks
     small problems  besides, exhaustive after what is quick, which mostly ends the matter; and,
                     where it did not, once more at the end, from the best that others found
 
@@ -52,7 +53,10 @@ _NET = 4.0
 _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more.
 _MOST_ALONE = 15.0
-_HEURISTICS = ("single", "heft", "peft", "cpop", "greedy")
+# Of 183 problems each of these is sometimes the best of them; greedy's two were never the answer.
+_HEURISTICS = ("single", "heft", "peft", "cpop")
+# Besides, where devices are teams of cores: how many each task gets is decided first.
+_MOLDABLE = ("one-width", "work-area", "mcpa", "cpa")
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,17 @@ ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
 
 
 def portfolio(problem: Problem) -> list[Stage]:
-    """Who is asked, in turn."""
+    """Who is asked, in turn; where devices share cores, only who knows that."""
+    from tvm_hetero.solvers.registry import knows_teams
+
     quick, rest = _line_up(problem)
-    if not exhaustive.is_small(problem):
-        return [*quick, *rest]
-    # Modules, where there are any, are quicker still.
-    first = [stage for stage in rest[:1] if stage.solver == "milp-split"]
-    complete, again = Stage("exhaustive", 0.2), Stage("exhaustive", 1.0)
-    return [*quick, *first, complete, *rest[len(first) :], again]
+    asked = [*quick, *rest]
+    if exhaustive.is_small(problem):
+        # Modules, where there are any, are quicker still.
+        first = [stage for stage in rest[:1] if stage.solver == "milp-split"]
+        complete, again = Stage("exhaustive", 0.2), Stage("exhaustive", 1.0)
+        asked = [*quick, *first, complete, *rest[len(first) :], again]
+    return [stage for stage in asked if knows_teams(stage.solver, problem)]
 
 
 def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
@@ -90,7 +97,8 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
     if len(problem.tasks) > LARGE:
         quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
         return quickest, [Stage("heft", 0.5), Stage("annealing", 0.2)]
-    quick = [Stage(name, _QUICK) for name in _HEURISTICS]
+    moldable = _MOLDABLE if problem.platform.cliques else ()
+    quick = [Stage(name, _QUICK) for name in (*_HEURISTICS, *moldable)]
     if len(problem.tasks) > _CLIMBED or any(instance_of(problem).memory_binds):
         quick = [Stage("one-pass", _QUICK), *quick]
     if problem.objective.kind == "latency":
@@ -103,6 +111,8 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
 def _for_throughput(problem: Problem) -> list[Stage]:
     if problem.objective.contiguous:
         return [Stage("throughput", 0.75)]
+    if problem.platform.cliques:
+        return [Stage("heft", _QUICK), ANNEALING_ALONE, Stage("cpsat", 0.7)]
     instance = instance_of(problem)
     counted = [Stage("count-dp", 0.2)] if len(problem.platform.devices) >= MANY else []
     shared = [Stage("shares", _QUICK)] if problem.batch > 1 else []
@@ -114,6 +124,9 @@ def _for_throughput(problem: Problem) -> list[Stage]:
 
 
 def _for_latency(problem: Problem) -> list[Stage]:
+    if problem.batch > 1 and problem.platform.cliques:
+        # `batches` knows no teams: the batch stays divided as the heuristics divide it.
+        return [ANNEALING_ALONE, Stage("cpsat", 0.7)]
     if problem.batch > 1:
         return [Stage("batches", 1.0)]
     # Where a move is dear, climbing from the best heuristic gains more than annealing does.
@@ -129,6 +142,10 @@ def _for_latency(problem: Problem) -> list[Stage]:
             short = replace(first, share=0.1)
             return [*counted, short, ANNEALING_ALONE, memory, exact, alone, *again]
         return [*counted, first, alone, memory, again[0], exact, *again[1:]]
+    if problem.platform.cliques:
+        # Widths close modules that annealing, over many teams that are alike, is far from.
+        short = replace(ANNEALING_ALONE, share=0.3)
+        return [Stage("milp-split", 0.5), short, Stage("milp-split", 1.0)]
     # What modules close, they close at once; where they do not, annealing finds better starts.
     climbs = [climb] if large else []
     return [Stage("milp-split", 0.1), *climbs, ANNEALING_ALONE, Stage("milp-split", 1.0)]

@@ -7,10 +7,9 @@ are never believed.
 
 from __future__ import annotations
 
-import gc
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from tvm_hetero.errors import (
     SolverFault,
     UsageError,
 )
+from tvm_hetero.platform.teams import nested
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.core.deadline import Deadline
@@ -33,47 +33,68 @@ from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.other_solvers import with_others
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.few_collections import few_collections
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
+# Objectives for which a solver knows devices that share cores.
+_NO_TEAMS: tuple[str, ...] = ()
+_LATENCY: tuple[str, ...] = ("latency",)
+_LOADS: tuple[str, ...] = ("latency", "throughput")
+_TIMES: tuple[str, ...] = ("latency", "energy", "cost")
+_ALL: tuple[str, ...] = ("latency", "throughput", "energy", "cost")
+
 
 class _Ours(NamedTuple):
-    """A solver of ours: its module, and whether it holds its bound against the ladder itself."""
+    """A solver of ours.
+
+    Attributes
+    ----------
+    module : where it is.
+    bounds_itself : whether it holds its bound against the ladder itself.
+    baseline : whether it is there to be compared with: the field knows it, and `auto` never asks
+        it since it never found the best answer.
+    teams : the objectives for which it knows teams (devices that share cores).
+    """
 
     module: str
     bounds_itself: bool = False
+    baseline: bool = False
+    teams: tuple[str, ...] = _NO_TEAMS
 
 
 # By name. Modules are imported on first use, since OR-tools takes a second to load.
 _OURS = {
-    "annealing": _Ours("tvm_hetero.solvers.search.annealing"),
-    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True),
+    "annealing": _Ours("tvm_hetero.solvers.search.annealing", teams=_LOADS),
+    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL),
     "batches": _Ours("tvm_hetero.solvers.batches.solver"),
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
-    "cpop": _Ours("tvm_hetero.solvers.lists.cpop"),
-    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver"),
+    "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL),
+    "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL),
+    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS),
     "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
-    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver"),
-    "genetic": _Ours("tvm_hetero.solvers.search.genetic"),
-    "greedy": _Ours("tvm_hetero.solvers.lists.greedy"),
-    "heft": _Ours("tvm_hetero.solvers.lists.heft"),
-    "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing"),
+    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver", teams=_LOADS),
+    "genetic": _Ours("tvm_hetero.solvers.search.genetic", baseline=True, teams=_LOADS),
+    "greedy": _Ours("tvm_hetero.solvers.lists.greedy", baseline=True, teams=_ALL),
+    "heft": _Ours("tvm_hetero.solvers.lists.heft", teams=_ALL),
+    "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing", teams=_LOADS),
     "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
+    "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
-    "milp": _Ours("tvm_hetero.solvers.milp.solver"),
-    "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver"),
-    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass"),
-    "peft": _Ours("tvm_hetero.solvers.lists.peft"),
-    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk"),
+    "milp": _Ours("tvm_hetero.solvers.milp.solver", baseline=True, teams=_LOADS),
+    "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
+    "one-width": _Ours("tvm_hetero.solvers.lists.one_width", teams=_ALL),
+    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
+    "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL),
+    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk", baseline=True, teams=_LOADS),
     "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
-    "single": _Ours("tvm_hetero.solvers.lists.best_single"),
+    "single": _Ours("tvm_hetero.solvers.lists.best_single", teams=_ALL),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
+    "work-area": _Ours("tvm_hetero.solvers.lists.work_area", teams=_ALL),
 }
-# New objects after which Python looks for cycles among them (its own number is 700).
-_OBJECTS = 200_000
 # Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
 _JUDGED = 20e-6
 # The share of its time after which a search is said to have used it.
@@ -101,6 +122,12 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*_OURS, *_REGISTERED}))
 
 
+def is_baseline(name: str) -> bool:
+    """Whether the solver is there to be compared with, and `auto` never asks it."""
+    check_name(name)
+    return name in _OURS and _OURS[name].baseline
+
+
 def check_name(name: str) -> None:
     """Refuse the name of no solver: before costs are measured for it, not after.
 
@@ -111,6 +138,46 @@ def check_name(name: str) -> None:
     """
     if name not in names():
         raise UsageError(f"there is no solver {name!r}{nearest(name, names())}")
+
+
+def knows_teams(name: str, problem: Problem) -> bool:
+    """Whether a solver knows devices that share cores, if the problem has any.
+
+    Those that were registered from outside are asked: the judge looks at what they answer.
+    """
+    if not problem.platform.cliques or name in _REGISTERED:
+        return True
+    return problem.objective.kind in _OURS[name].teams
+
+
+def check_teams(problem: Problem, name: str) -> None:
+    """Refuse what a solver cannot do where devices share cores.
+
+    Raises
+    ------
+    SolverError
+        If the solver does not know teams, or nobody does for such an objective.
+    """
+    platform, objective = problem.platform, problem.objective
+    if not platform.cliques:
+        return
+    some = ", ".join(repr(platform.names[d]) for d in platform.cliques[0][:2])
+    if objective.contiguous:
+        raise SolverError(
+            f"contiguous stages on devices that share cores ({some}) are not supported; leave "
+            "'contiguous' out, or the teams"
+        )
+    if objective.kind == "throughput" and not nested(platform.devices, platform.cliques):
+        raise SolverError(
+            "throughput on teams is supported where of two devices that share a core one holds "
+            "all cores of the other; make them so, or leave some out"
+        )
+    if not knows_teams(name, problem):
+        able = ", ".join(other for other in names() if knows_teams(other, problem))
+        raise SolverError(
+            f"solver {name!r} does not know devices that share cores ({some}) for "
+            f"{objective.kind}; use one of {able}, or give each device its own cores"
+        )
 
 
 def describe(name: str) -> str:
@@ -161,7 +228,7 @@ def solve(problem: Problem, solver: str = "auto", options: Options | None = None
         If the solver finds nothing in its time; if it fails and no one else finds anything; if
         the backend that was asked for refuses the model.
     """
-    with _few_collections():
+    with few_collections():
         told = Options() if options is None else options
         began = told.clock()
         told = replace(told, ends=_ends_of(problem, told, began))
@@ -191,20 +258,6 @@ def _why(answer: Schedule, solver: str, options: Options, *, late: bool) -> str:
     )
 
 
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Python looks for cycles of garbage less often: large graphs are many objects, all in use.
-
-    With its own thresholds it takes a third of the time of a list scheduler at 100,000 tasks.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     from tvm_hetero.bounds import check_latency_limit, lower_bound, round_up
     from tvm_hetero.check.checker import verified
@@ -212,6 +265,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
 
     began = options.clock()
     chosen = solver_of(solver)
+    check_teams(problem, solver)
     check_memory(instance_of(problem))
     check_links(instance_of(problem))
     check_latency_limit(problem)
@@ -225,8 +279,9 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
         answer = replace(options.start, lower_bound=answer.lower_bound)
     bound = min(round_up(problem, answer.lower_bound), answer.value)
     answer = replace(answer, lower_bound=bound)
-    # What is proven needs no other bound.
-    if answer.gap > OPTIMAL_GAP and not bound_is_final:
+    # What is proven needs no other bound, and what is late gets none beside one that it has.
+    late = bound > 0 and _late(options)()
+    if answer.gap > OPTIMAL_GAP and not bound_is_final and not late:
         quick = BOUND_SHARE * options.time_limit
         bound = max(bound, lower_bound(problem, answer.value, quick, _late(options)))
     best = None
@@ -307,8 +362,7 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     """
     if not _late(options)():
         raise with_others(error, problem, options, name) from None
-    # Of throughput there is nothing to time: balancing loads is as quick as it gets.
-    quickest = "heft" if problem.objective.kind == "throughput" else "one-pass"
+    quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
     try:
         found = solve_verified(problem, quickest, solver_of(quickest), replace(options, ends=None))
     except HeteroError:

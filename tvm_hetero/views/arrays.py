@@ -38,6 +38,7 @@ from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import FloatArray, IntArray
 from tvm_hetero.views.instance import Instance
+from tvm_hetero.views.symmetry import link_codes
 
 Choice = tuple[float, float, float]
 # Sizes of executions up to which every one is looked at; how many of them become choices.
@@ -186,12 +187,14 @@ def _links(instance: Instance) -> tuple[FloatArray, FloatArray]:
     np.fill_diagonal(latency, 0.0)
     np.fill_diagonal(inverse, 0.0)
     direct = np.eye(k, dtype=bool)
-    for j, src in enumerate(instance.names):
-        for d, dst in enumerate(instance.names):
-            link = platform.link(src, dst) if j != d else None
-            if link is not None:
-                latency[j, d], inverse[j, d] = link.latency, 1.0 / link.bandwidth
-                direct[j, d] = True
+    codes = link_codes(platform)
+    for code in np.unique(codes[codes >= 0]):
+        where = codes == code
+        j, d = (int(x[0]) for x in np.nonzero(where))
+        link = platform.link(instance.names[j], instance.names[d])
+        assert link is not None, "a code stands for links"
+        latency[where], inverse[where] = link.latency, 1.0 / link.bandwidth
+        direct |= where
     for table in (latency, inverse):
         least = table.copy()
         for via in range(k):

@@ -11,11 +11,13 @@ one part that holds the whole batch, and the number of a part is the position of
     devices[v]      the devices that may run v; tasks of one color share the intersection
     tensors         what flows: maker, readers (parts that share an element), bytes
     route(j, k, b)  the hops (a, c) that carry b bytes from device j to device k (rule 3)
+    cores[d]        what an execution on device d keeps busy: d itself; of a team, its shared cores
     resources(hop)  what a hop keeps busy: ends without a copy engine, an exclusive link (rule 4)
 
 Parts of one task on one device share one copy of its weights (rule 6), so `weights[v]` counts
-once for each (task_of[v], device). A *resource* is a number: d for device d, and from the number
-of devices on for exclusive links.
+once for each (task_of[v], device). A *resource* is a number: d for device d, from the number of
+devices on for exclusive links, and after these for shared cores, one for each clique of teams
+(`Platform.cliques`). A team is on one core at least, so no one counts it as a device.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import numpy as np
 
 from tvm_hetero.errors import InfeasibleError, PlatformError, UsageError
 from tvm_hetero.platform.devices import Fabric, Link
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
@@ -107,11 +110,14 @@ class Instance:
 
     def _seconds(self, v: int) -> tuple[float, ...]:
         costs, count = self.problem.costs[self.tasks[v]], len(self.elements[v])
-        allowed = self.devices[v]
-        return tuple(
-            costs[name].seconds(count) if d in allowed else math.inf
-            for d, name in enumerate(self.names)
-        )
+        known: dict[int, tuple[Cost, float]] = {}  # the same cost object on many devices
+        row = [math.inf] * len(self.names)
+        for d in self.devices[v]:
+            cost = costs[self.names[d]]
+            if id(cost) not in known:
+                known[id(cost)] = cost, cost.seconds(count)
+            row[d] = known[id(cost)][1]
+        return tuple(row)
 
     def _groups(self) -> tuple[tuple[int, ...], ...]:
         """Parts that must share a device, in topological order: those of one color."""
@@ -209,13 +215,35 @@ class Instance:
         """What a hop keeps busy for its whole length."""
         found = self._occupied.get(hop)
         if found is None:
-            found = tuple(d for d in hop if not self.problem.platform.devices[d].overlap)
-            found += (self._exclusive[hop],) if hop in self._exclusive else ()
+            ends = [d for d in hop if not self.problem.platform.devices[d].overlap]
+            # A core of both ends is busy once.
+            found = tuple(dict.fromkeys(r for d in ends for r in self.cores[d]))
+            found += (self.exclusive[hop],) if hop in self.exclusive else ()
             self._occupied[hop] = found
         return found
 
     @cached_property
-    def _exclusive(self) -> dict[Hop, int]:
+    def cores(self) -> tuple[tuple[int, ...], ...]:
+        """The resources of an execution on each device (see the head of this file)."""
+        first = len(self.names) + len(self.exclusive)
+        found: list[list[int]] = [[] for _ in self.names]
+        for i, clique in enumerate(self.problem.platform.cliques):
+            for d in clique:
+                found[d].append(first + i)
+        return tuple(tuple(row) or (d,) for d, row in enumerate(found))
+
+    @property
+    def teams(self) -> bool:
+        """Whether some devices share cores."""
+        return bool(self.problem.platform.cliques)
+
+    @property
+    def resource_count(self) -> int:
+        """Devices, exclusive links and shared cores."""
+        return len(self.names) + len(self.exclusive) + len(self.problem.platform.cliques)
+
+    @cached_property
+    def exclusive(self) -> dict[Hop, int]:
         """Number of the resource of every exclusive link."""
         platform = self.problem.platform
         found: list[Hop] = []
@@ -251,12 +279,17 @@ class Instance:
         """For each device, whether holding everything that could ever be there is too much."""
         throughout = [0] * len(self.names)
         everywhere = sum(flow.nbytes for flow in self.tensors)
+        own: dict[tuple[int, ...], int] = {}  # most tasks can run on the same devices
         for parts in self.parts_of:
-            for d in self.devices[parts[0]]:
-                throughout[d] += self.weights[parts[0]] + sum(self.unread[v] for v in parts)
+            places = self.devices[parts[0]]
+            held = self.weights[parts[0]] + sum(self.unread[v] for v in parts)
+            own[places] = own.get(places, 0) + held
+        for places, held in own.items():
+            for d in places:
+                throughout[d] += held
         return tuple(
-            limit is not None and everywhere + own > limit
-            for own, limit in zip(throughout, self.capacity, strict=True)
+            limit is not None and everywhere + held > limit
+            for held, limit in zip(throughout, self.capacity, strict=True)
         )
 
     @cached_property
@@ -265,7 +298,7 @@ class Instance:
         devices = self.problem.platform.devices
         used = {d for allowed in self.devices for d in allowed}
         alone = all(devices[d].overlap for d in range(len(devices)))
-        return len(used) > 1 and (not alone or bool(self._exclusive) or any(self.memory_binds))
+        return len(used) > 1 and (not alone or bool(self.exclusive) or any(self.memory_binds))
 
     @cached_property
     def routes_form_trees(self) -> bool:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -182,20 +182,24 @@ class Piece(Instance):
 
     def pinned(self, places: dict[int, int], free: Iterable[int] = ()) -> Piece:
         """This piece with some parts (and their colors) held on one device, and some for free."""
+        return self.held({p: (d,) for p, d in places.items()}, free)
+
+    def held(self, places: Mapping[int, Sequence[int]], free: Iterable[int] = ()) -> Piece:
+        """The same with each of these parts held on a few devices."""
         other = copy.copy(self)
         devices, seconds = list(self.devices), list(self.seconds)
-        for p, d in places.items():
+        for p, few in places.items():
             for q in self.groups[self.group_of[p]]:
-                devices[q] = (d,)
-                seconds[q] = _only(self.seconds[q], d)
+                devices[q] = tuple(few)
+                seconds[q] = _only(self.seconds[q], few)
         for p in free:
             seconds[p] = tuple(0.0 if s < math.inf else s for s in seconds[p])
         other.devices, other.seconds = tuple(devices), tuple(seconds)
         return other
 
 
-def _only(row: tuple[float, ...], device: int) -> tuple[float, ...]:
-    return tuple(s if d == device else math.inf for d, s in enumerate(row))
+def _only(row: tuple[float, ...], devices: Sequence[int]) -> tuple[float, ...]:
+    return tuple(s if d in devices else math.inf for d, s in enumerate(row))
 
 
 def canonical(instance: Instance, parts: Sequence[int]) -> list[int]:

@@ -82,8 +82,12 @@ def _several(seconds: FloatArray, a: int, targets: BoolArray) -> list[int]:
         reached = np.isfinite(time) & (time <= np.where(np.isfinite(best), best, np.inf))
         sums = np.where(reached, time, np.inf)[:, None] + seconds
         time = sums.min(axis=0)
-        tied = (sums == time[None, :]) & np.isfinite(time)[None, :]
-        ways = np.minimum((tied * ways[:, None]).sum(axis=0), 2)
+        # What takes longer than with fewer hops is neither counted nor gone on from.
+        kept = np.nonzero(np.isfinite(time) & ~(time > best))[0]
+        tied = sums[:, kept] == time[kept]
+        counted = np.zeros_like(ways)
+        counted[kept] = np.minimum((tied * ways[:, None]).sum(axis=0), 2)
+        ways = counted
         time[a] = np.inf
         better = time < best
         if not better.any():

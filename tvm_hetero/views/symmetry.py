@@ -5,6 +5,7 @@ A *symmetry* is a permutation p of the devices that leaves the problem as it is:
     what a device is     memory, overlap, watts, idle watts and price of p(d) are those of d
     what tasks cost      every task has the same cost table on p(d) and d, or none on both
     how devices join     link(p(a), p(b)) has bandwidth, latency and exclusiveness of link(a, b)
+    who excludes whom    p of the devices on a core are those on a core (of as many cores each)
     which way data goes  the path from p(a) to p(b) is p of the path from a to b
 
 The last follows from the third unless two paths tie: ties fall to the order of the devices. Whether
@@ -22,6 +23,8 @@ kind) says who may match whom; it is a filter only. Every exchange that is claim
 verified against the definition, so there may be symmetries that are not found, never false ones.
 Refinement as in McKay and Piperno, J. Symb. Comput. 60, 2014, doi:10.1016/j.jsc.2013.09.003.
 
+- within a node, *subtrees of nested teams* (`views.team_blocks`): blocks that may hold others.
+
 Positions at which two blocks hold twins are left out of the blocks: what twins can do, blocks
 need not. Then every set of twins lies in one block or in none, so that blocks can be ordered
 first and twins afterwards, and no ordering disturbs the other.
@@ -38,10 +41,12 @@ from typing import TypeVar
 import numpy as np
 
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import IntArray
 from tvm_hetero.views.symmetric_paths import Permutation, path_judge
+from tvm_hetero.views.team_blocks import team_orbits
 
 Block = tuple[int, ...]
 _T = TypeVar("_T")
@@ -56,6 +61,7 @@ class Symmetry:
     devices : number of devices.
     twins : sets of at least two devices, of which any two can be exchanged.
     blocks : orbits of at least two blocks, of which any two can be exchanged, device by device.
+        Blocks of teams may lie in others, which then come before.
     """
 
     devices: int
@@ -84,11 +90,32 @@ class Symmetry:
                 d = first[d]
             return d
 
-        for permutation in self.generators():
-            for a, b in enumerate(permutation):
-                low, high = sorted((root(a), root(b)))
-                first[high] = low
+        exchanged = [pair for twins in self.twins for pair in pairwise(twins)]
+        for orbit in self.blocks:
+            for left, right in pairwise(orbit):
+                exchanged += zip(left, right, strict=True)
+        for a, b in exchanged:
+            low, high = sorted((root(a), root(b)))
+            first[high] = low
         return tuple(root(d) for d in range(self.devices))
+
+    @cached_property
+    def carriers(self) -> tuple[Permutation, ...]:
+        """For each device a symmetry that carries the first of its type (see `types`) to it."""
+        found: list[Permutation | None] = [None] * self.devices
+        generators = list(self.generators())
+        for first in sorted(set(self._types)):
+            found[first] = tuple(range(self.devices))
+            todo = [first]
+            while todo:
+                here = found[todo[-1]]
+                at = todo.pop()
+                assert here is not None, "it was reached"
+                for move in generators:
+                    if found[move[at]] is None:
+                        found[move[at]] = tuple(move[d] for d in here)
+                        todo.append(move[at])
+        return tuple(row for row in found if row is not None)
 
 
 @cached_per_problem
@@ -100,12 +127,24 @@ def find_symmetry(problem: Problem) -> Symmetry:
         return Symmetry(1)
     links = link_codes(platform)
     kinds = _signatures(problem)
-    verified = path_judge(problem, links)
-    if verified is None:
+    paths = path_judge(problem, links)
+    if paths is None:
         return Symmetry(count)
+    cliques = frozenset(frozenset(clique) for clique in platform.cliques)
+
+    def apart(permutation: Permutation) -> bool:
+        moved = (frozenset(permutation[d] for d in clique) for clique in cliques)
+        return all(clique in cliques for clique in moved)
+
+    def verified(permutation: Permutation) -> bool:
+        return apart(permutation) and paths(permutation)
+
+    def twins(a: int, b: int) -> bool:
+        return _twins(links, a, b) and apart(_exchange(count, (a,), (b,)))
+
     colors = _refine(kinds, links)
     cells = _cells(colors)
-    sets = [row for cell in cells for row in _classes(cell, lambda a, b: _twins(links, a, b))]
+    sets = [row for cell in cells for row in _classes(cell, twins)]
     sets = [
         row for row in sets if all(verified(_exchange(count, (a,), (b,))) for a, b in pairwise(row))
     ]
@@ -115,10 +154,31 @@ def find_symmetry(problem: Problem) -> Symmetry:
         if all(verified(_exchange(count, a, b)) for a, b in pairwise(orbit))
     ]
     blocks = [_without_twins(orbit, sets) for orbit in orbits]
+    whole = tuple(sorted(tuple(orbit) for orbit in blocks if orbit[0]))
     return Symmetry(
         count,
         tuple(sorted(tuple(row) for row in sets)),
-        tuple(sorted(tuple(orbit) for orbit in blocks if orbit[0])),
+        whole + _team_blocks(platform, kinds, links, verified),
+    )
+
+
+def _team_blocks(
+    platform: Platform,
+    kinds: IntArray,
+    links: IntArray,
+    verified: Callable[[Permutation], bool],
+) -> tuple[tuple[Block, ...], ...]:
+    """Subtrees of nested teams that can be exchanged, those that hold others first."""
+    orbits = [
+        orbit
+        for row in team_orbits(platform, kinds.tolist())
+        for orbit in _classes(row, lambda a, b: _can_swap(kinds, kinds, links, a, b))
+    ]
+    count = len(kinds)
+    return tuple(
+        tuple(orbit)
+        for orbit in orbits
+        if all(verified(_exchange(count, a, b)) for a, b in pairwise(orbit))
     )
 
 
@@ -152,14 +212,23 @@ def _signatures(problem: Problem) -> IntArray:
     columns: list[list[int]] = [[] for _ in names]
     for task in problem.tasks:
         row = problem.costs[task.id]
-        numbers: dict[object, int] = {None: -1}
-        for d, name in enumerate(names):
-            points = row[name].points if name in row else None
-            columns[d].append(numbers.setdefault(points, len(numbers)))
+        numbers: dict[object, int] = {}
+        known: dict[int, tuple[Cost, int]] = {}  # by object, which may be the cost of many
+        for name, column in zip(names, columns, strict=True):
+            cost = row.get(name)
+            if cost is None:
+                column.append(-1)
+                continue
+            if id(cost) not in known:
+                known[id(cost)] = cost, numbers.setdefault(cost.points, len(numbers))
+            column.append(known[id(cost)][1])
     seen: dict[object, int] = {}
     result = []
     for device, column in zip(problem.platform.devices, columns, strict=True):
-        figures = (device.memory, device.overlap, device.watts, device.idle_watts, device.price)
+        figures: tuple[object, ...] = (
+            device.memory, device.overlap, device.watts, device.idle_watts, device.price,
+            len(problem.platform.team_cores.get(device.name, ())),
+        )  # fmt: skip
         result.append(seen.setdefault((figures, tuple(column)), len(seen)))
     return np.array(result, dtype=np.int64)
 

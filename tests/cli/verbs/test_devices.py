@@ -54,3 +54,22 @@ def test_measures_links_and_interference(tmp_path: Path) -> None:
     platform = Platform.load(path)
     assert {(link.src, link.dst) for link in platform.links} == {("cpu0", "cpu1"), ("cpu1", "cpu0")}
     assert all(device.interference >= 1 for device in platform.devices)
+
+
+def test_writes_teams_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    assert tvm_hetero("devices", "--teams", "all", "-o", path).status == 0
+    platform = Platform.load(path)
+    every = sorted({core for device in platform.devices for core in device.cores})
+    assert sorted(platform.devices[0].cores) == every
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_links_of_teams_are_measured(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    assert tvm_hetero("devices", "--teams", "1,2", "--measure", "-o", path).status == 0
+    platform = Platform.load(path)
+    count = len(platform.devices)
+    assert len(platform.links) == count * (count - 1)
+    wide = next(device for device in platform.devices if len(device.cores) == 2)
+    assert wide.interference >= 1

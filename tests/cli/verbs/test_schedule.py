@@ -121,6 +121,10 @@ def test_solvers_are_listed_with_what_they_are() -> None:
     for name in ("auto", "cpsat", "heft", "milp", "milp-split"):
         assert f"\n{name} " in result.out
     assert "earliest finish time" in result.out
+    marked = [
+        line.split()[0] for line in result.out.splitlines() if line.split()[1:2] == ["baseline"]
+    ]
+    assert "milp" in marked and "auto" not in marked
 
 
 def test_robust_says_mean_and_worst_and_show_says_them_again(files: Path) -> None:

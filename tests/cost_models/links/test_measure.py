@@ -14,6 +14,8 @@ from tvm_hetero.cost_models.links.measure import (
     MOST_BANDWIDTH,
     MOST_LATENCY,
     copy_figures,
+    crossing_share,
+    differing_cores,
     link_figures,
     measure_links,
     open_copies,
@@ -112,3 +114,31 @@ def test_noise_stays_within_bounds() -> None:
     assert link_figures(2e-6, 1.0)[1] == LEAST_BANDWIDTH
     assert link_figures(-1e-6, 1e-11)[0] == LEAST_LATENCY
     assert link_figures(0.4, 1e-11)[0] == MOST_LATENCY
+
+
+def test_of_what_goes_between_teams_that_share_cores_a_part_stays() -> None:
+    def team(*cores: int) -> Device:
+        return Device("t", target={"kind": "llvm"}, cores=cores)
+
+    for src, dst, share in (
+        (team(0), team(1), 1.0),
+        (team(0), team(0), 0.0),
+        (team(0), team(0, 1), 0.5),
+        (team(0, 1), team(1), 0.5),
+        (team(0, 1), team(0, 1, 2, 3), 0.5),
+        (team(0, 1), team(2, 3), 1.0),
+        (team(0, 1), team(1, 2), 0.5),
+    ):
+        assert crossing_share(src, dst) == share
+
+
+def test_a_link_is_measured_between_cores_that_differ_if_there_are_any() -> None:
+    def cores(src: tuple[int, ...], dst: tuple[int, ...]) -> tuple[int | None, int | None]:
+        a, b = (Device("d", target={"kind": "llvm"}, cores=own) for own in (src, dst))
+        return differing_cores(a, b)
+
+    assert cores((0,), (1,)) == (0, 1)
+    assert cores((0,), (0, 1)) == (0, 1)
+    assert cores((0, 1), (0,)) == (1, 0)
+    assert cores((1,), (0, 1)) == (1, 0)
+    assert cores((0,), (0,)) == (0, 0)

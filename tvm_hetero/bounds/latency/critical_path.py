@@ -33,6 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
 from tvm_hetero.views.array_types import FloatArray, IntArray
 from tvm_hetero.views.arrays import Figures
 from tvm_hetero.views.articulation import articulation_positions
@@ -87,14 +88,15 @@ def fastest_path(figures: Figures) -> float:
     return max(end)
 
 
-def heads_and_tails(figures: Figures) -> tuple[FloatArray, FloatArray]:
+def heads_and_tails(figures: Figures, late: Late = never) -> tuple[FloatArray, FloatArray]:
     """(tasks, devices) each, s: see the head of this file.
 
     `heads_tails.heads_and_tails` is the same for an instance but for the last digits (its own text
     says why there are two).
     """
     cuts = Cuts.of(figures)
-    return _heads(figures, cuts, split=False)[0], _tails(figures, cuts, split=False)[0]
+    heads = _heads(figures, cuts, split=False, late=late)[0]
+    return heads, _tails(figures, cuts, split=False, late=late)[0]
 
 
 def critical_path(
@@ -104,18 +106,24 @@ def critical_path(
     return float((np.asarray(head) + np.asarray(tail)).min(axis=1).max())
 
 
-def module_table(figures: Figures, cuts: Cuts) -> FloatArray:
+def module_table(figures: Figures, cuts: Cuts, late: Late = never) -> FloatArray:
     """(modules, devices, devices): a bound of every M(i, j), s; inf where it cannot be.
 
     The first module has the same row for every i, one after the last cut the same column for
     every j.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late`: a thousand tasks on a hundred devices take seconds.
     """
-    head = _heads(figures, cuts, split=True)
-    tail = _tails(figures, cuts, split=True)
+    head = _heads(figures, cuts, split=True, late=late)
+    tail = _tails(figures, cuts, split=True, late=late)
     k = len(figures.latency)
     table = np.zeros((cuts.count, k, k))
     begins = np.searchsorted(cuts.module, np.arange(cuts.count))
     for i in range(k):
+        check_late(late)
         for j in range(k):
             paths = (head[i] + tail[j]).min(axis=1)
             table[:, i, j] = np.maximum.reduceat(paths, begins)
@@ -167,7 +175,7 @@ def _depths(figures: Figures, cuts: Cuts, *, forward: bool) -> IntArray:
     return np.array(depth, dtype=np.int64)
 
 
-def _heads(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
+def _heads(figures: Figures, cuts: Cuts, *, split: bool, late: Late = never) -> FloatArray:
     """(first's device, tasks, devices) if `split`, else (1, tasks, devices)."""
     n, k = figures.least.shape
     count = k if split else 1
@@ -180,6 +188,7 @@ def _heads(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
     end[:, depth == 0] = figures.least[depth == 0]
     for edges in _levels(np.arange(len(figures.src)), depth[figures.dst]):
         for part in _slices(edges, count * k * k):
+            check_late(late)
             src, dst = figures.src[part], figures.dst[part]
             state = np.where(at[src][None, :, None] & split, begin[:, None, :], end[:, src])
             arrival = (state[..., None] + figures.copies(part)).min(axis=2)
@@ -189,7 +198,7 @@ def _heads(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
     return end
 
 
-def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
+def _tails(figures: Figures, cuts: Cuts, *, split: bool, late: Late = never) -> FloatArray:
     """(last's device, tasks, devices) if `split`, else (1, tasks, devices)."""
     n, k = figures.least.shape
     count = k if split else 1
@@ -200,6 +209,7 @@ def _tails(figures: Figures, cuts: Cuts, *, split: bool) -> FloatArray:
     depth = _depths(figures, cuts, forward=False)
     for edges in _levels(np.arange(len(figures.src)), depth[figures.src]):
         for part in _slices(edges, count * k * k):
+            check_late(late)
             src, dst = figures.src[part], figures.dst[part]
             after = np.where(at[dst][None, :, None] & split, stop[:, None, :], tail[:, dst])
             # (tail + run) + copy; `heads_tails` sums (copy + run) + tail.
@@ -232,13 +242,19 @@ def _maximum_at(table: FloatArray, rows: IntArray, values: FloatArray) -> None:
     table[:, found] = np.maximum(table[:, found], most)
 
 
-def path_of(figures: Figures) -> float:
-    """The device-aware critical path, by modules where that is quicker; 0 if it is infinite, s."""
+def path_of(figures: Figures, late: Late = never) -> float:
+    """The device-aware critical path, by modules where that is quicker; 0 if it is infinite, s.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late`.
+    """
     own = figures.merged
     if fits(own):
-        value = best_chain(module_table(own, Cuts.of(own, articulations(own))))[0]
+        value = best_chain(module_table(own, Cuts.of(own, articulations(own)), late))[0]
     else:
-        value = critical_path(*heads_and_tails(own))
+        value = critical_path(*heads_and_tails(own, late))
     return value if value < math.inf else 0.0
 
 

@@ -21,6 +21,10 @@ Without copies the dual has one price p(d) for each device, of sum 1, and the va
 which is a bound for any prices. The best ones are found by cutting planes (J. E. Kelley, J. SIAM
 8, 1960, doi:10.1137/0108053) with one walk over the tasks a step, so that 100,000 tasks take
 a fraction of a second. Where the program with copies would be too big, this is the bound.
+
+Teams. Where devices share cores, prices are those of cores, and a device has the sum of its cores':
+equal prices make it the *work area*, for each task the least core-seconds, over the number of
+cores. Copies are left out: between two teams they would count twice on a core of both.
 """
 
 from __future__ import annotations
@@ -41,6 +45,8 @@ _CLOSE = 1e-9
 
 def load_of(figures: Figures) -> float:
     """The bound by loads, s."""
+    if figures.instance.teams:
+        return maximize_prices(group_rates(figures), cores_of(figures))
     best = maximize_prices(group_rates(figures.merged))
     hops = hops_of(figures)
     if hops and len(figures.src) * len(hops) <= _MOST_MOVES:
@@ -57,31 +63,49 @@ def group_rates(figures: Figures) -> FloatArray:
     return rates
 
 
-def maximize_prices(rates: FloatArray) -> float:
-    """max over prices p >= 0 of sum 1: sum over groups of min over d of p(d) rates[g, d]."""
+def cores_of(figures: Figures) -> FloatArray | None:
+    """(devices, resources): 1 where an execution on a device keeps a core busy; None: no teams."""
+    instance = figures.instance
+    if not instance.teams:
+        return None
+    found = np.zeros((len(instance.names), instance.resource_count))
+    for d, row in enumerate(instance.cores):
+        found[d, list(row)] = 1.0
+    return found
+
+
+def maximize_prices(rates: FloatArray, cores: FloatArray | None = None) -> float:
+    """max over prices p >= 0 of sum 1: sum over groups of min over d of p(d) rates[g, d].
+
+    With `cores` (see `cores_of`) p(d) is the sum of the prices of what d keeps busy.
+    """
     from scipy.optimize import linprog
 
     k = rates.shape[1]
     used = np.flatnonzero(np.isfinite(rates).any(axis=0))
     rates = rates[:, used]
     finite = np.isfinite(rates)
-    price = np.full(len(used), 1.0 / len(used))
+    engaged = None if cores is None else _of_use(cores[used])
+    count = len(used) if engaged is None else engaged.shape[1]
+    price = np.full(count, 1.0 / count)
     planes: list[FloatArray] = []
     best = 0.0
     for _ in range(_PLANES if k > 1 else 1):
-        costs = np.where(finite, price * np.where(finite, rates, 0.0), math.inf)
+        mine = price if engaged is None else engaged @ price
+        costs = np.where(finite, mine * np.where(finite, rates, 0.0), math.inf)
         choice = costs.argmin(axis=1)
         chosen = rates[np.arange(len(rates)), choice]
-        best = max(best, math.fsum((price[choice] * chosen).tolist()))
-        loads = np.bincount(choice, weights=chosen, minlength=len(used))
-        planes.append(np.asarray(loads, dtype=np.float64))
+        best = max(best, math.fsum((mine[choice] * chosen).tolist()))
+        counted = np.bincount(choice, weights=chosen, minlength=len(used))
+        loads: FloatArray = np.asarray(counted, dtype=np.float64)
+        planes.append(loads if engaged is None else loads @ engaged)
         scale = max(float(np.max(planes)), 1e-300)
         rows = np.column_stack([-np.array(planes) / scale, np.ones(len(planes))])
         result = linprog(
-            np.append(np.zeros(len(used)), -1.0),
+            np.append(np.zeros(count), -1.0),
             A_ub=rows,
             b_ub=np.zeros(len(planes)),
-            A_eq=[[1.0] * len(used) + [0.0]],
+            A_eq=[[1.0] * count + [0.0]],
             b_eq=[1.0],
             method="highs",
         )
@@ -93,6 +117,12 @@ def maximize_prices(rates: FloatArray) -> float:
         if -result.fun * scale <= best * (1 + _CLOSE):
             break
     return best
+
+
+def _of_use(cores: FloatArray) -> FloatArray:
+    """Without the columns of resources that no device of use keeps busy."""
+    found: FloatArray = cores[:, cores.any(axis=0)]
+    return found
 
 
 def hops_of(figures: Figures) -> dict[int, FloatArray]:

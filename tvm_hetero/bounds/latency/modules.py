@@ -29,8 +29,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.latency.critical_path import Cuts, best_chain, module_table
-from tvm_hetero.bounds.latency.loads import maximize_prices
+from tvm_hetero.bounds.latency.loads import cores_of, maximize_prices
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
 from tvm_hetero.views.array_types import FloatArray, IntArray
@@ -81,19 +82,21 @@ class ModuleChain:
     Attributes
     ----------
     limit : a makespan that no entry is assumed to exceed (see `linear`), s.
+    late : whether there is no time for the table any more.
     work : numbers in the programs that were solved so far.
     """
 
     figures: Figures
     cuts: Cuts
     limit: float
+    late: Late = never
     table: FloatArray = field(init=False)
     known: dict[tuple[Key, int, int], _ModuleEntry] = field(default_factory=dict)
     keys: dict[int, Key] = field(default_factory=dict)
     work: int = 0
 
     def __post_init__(self) -> None:
-        self.table = module_table(self.figures, self.cuts)
+        self.table = module_table(self.figures, self.cuts, self.late)
         self._begins = np.searchsorted(self.cuts.module, np.arange(self.cuts.count + 1))
         module = self.cuts.module[self.figures.dst]
         self._edges = np.searchsorted(module, np.arange(self.cuts.count + 1))
@@ -235,7 +238,9 @@ class ModuleChain:
     def _share(self, m: int) -> None:
         """Where a program would be too big: the loads of a module alone, for all its entries."""
         own = slice(self._begins[m], self._begins[m + 1])
-        self.table[m] = np.maximum(self.table[m], maximize_prices(self.figures.rate[own]))
+        self.table[m] = np.maximum(
+            self.table[m], maximize_prices(self.figures.rate[own], cores_of(self.figures))
+        )
         self.work += _SHARED
 
     def _branch(self, entry: _ModuleEntry) -> None:

@@ -12,7 +12,8 @@ Variables (`transfer_shares`; tasks v, devices d; times are means over the eleme
       S(u) + sum path x(u) + copies of (u, w) <= S(w)         `_add_order`, `add_copies`
       sum of (head - least)(v, d) y(v, d)  <=  S(v)           `_add_windows`
       S(v) + sum path x(v) + sum of tail(v, d) y(v, d) <= T   `_add_windows`
-      sum load x + sum hop(t, d) (in + out)(t, d) <= T        `build`, `_add_moves`
+      sum load x + sum hop(t, d) (in + out)(t, d) <= T        `build`, `_add_moves`, for teams by
+                                                              core, without hops: `_gather_cores`
       sum of weights(v) y(v, d)  <=  memory of d              `_add_memory`
       S(a) + sum path x, of a and on d up to b  <=  S(b)      `_add_turns`
 
@@ -73,6 +74,7 @@ class PrecedenceModel(TransferShares):
         self.makespan = self.program.variable(self.room * self.limit / self.scale, 1.0)
         self.floor = float((self.part.head + self.part.tail).min(axis=1).max()) / self.scale
         self.add_shares()
+        self._gather_cores()
         self._add_windows()
         self._add_order()
         self._add_turns()
@@ -127,6 +129,19 @@ class PrecedenceModel(TransferShares):
                     self.program.at_most(merge_terms([*before, *row, (after, -1.0)]), 0.0)
 
     # --- devices -----------------------------------------------------------------------------
+
+    def _gather_cores(self) -> None:
+        """Of teams it is a core that does one thing at a time, for all devices on it.
+
+        Copies are not added to these rows: a core of both ends would count them twice.
+        """
+        instance = self.part.figures.instance
+        if instance.teams:
+            work: dict[int, list[LoadActivity]] = {}
+            for d, own in sorted(self.work.items()):
+                for core in instance.cores[d]:
+                    work.setdefault(core, []).extend(own)
+            self.work = work
 
     def _add_moves(self) -> None:
         """Copies as work of the devices that have no copy engine."""

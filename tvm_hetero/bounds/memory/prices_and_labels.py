@@ -33,6 +33,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import Choices, choices_of, key_of, size_of
+from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.memory.labels import ways_below
 from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrow_box
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
@@ -121,15 +122,20 @@ class MemoryBoundSearch:
     ----------
     bound : of every makespan, s; `upper` where none is below.
     work : what is left of it; the search stops soon after it is used up, or at the deadline
-        (of `time.monotonic`), which is only a net.
+        (of `time.monotonic`), which is only a net, or where it is `late`.
     ways : chains that keep all memory, as far as (1) knows; the quickest first.
     """
 
     def __init__(
-        self, chain: MemoryChain, upper: float, work: int, deadline: float = math.inf
+        self,
+        chain: MemoryChain,
+        upper: float,
+        work: int,
+        deadline: float = math.inf,
+        late: Late = never,
     ) -> None:
         self.chain, self.upper = chain, upper
-        self.work, self.deadline = work, deadline
+        self.work, self.deadline, self.late = work, deadline, late
         self.bound = 0.0
         self.ways: list[Way] = []
         most = np.max([table.busy.max(axis=0, initial=0.0) for table in chain.tables], axis=0)
@@ -143,7 +149,7 @@ class MemoryBoundSearch:
 
     def run(self) -> float:
         """The bound: the least of all boxes', or `upper`."""
-        while self._heap and time.monotonic() < self.deadline:
+        while self._heap and time.monotonic() < self.deadline and not self.late():
             bound, _, box = heappop(self._heap)
             if bound >= self.upper:
                 break
@@ -223,13 +229,16 @@ def set_of(tables: list[Choices]) -> list[Choices]:
     return list({id(table): table for table in tables}.values())
 
 
-def memory_bound(instance: Instance, upper: float, work: int = WORK_A_SECOND) -> float:
+def memory_bound(
+    instance: Instance, upper: float, work: int = WORK_A_SECOND, late: Late = never
+) -> float:
     """A bound of the latency (s): `upper` if there is nothing below it; 0 without a say.
 
     Parameters
     ----------
     upper : the value of some schedule, s.
     work : how much may be spent, see `WORK_A_SECOND`.
+    late : whether there is no time for more; what is proven by then is the bound.
     """
     chain = memory_chain(instance, upper)
-    return 0.0 if chain is None else MemoryBoundSearch(chain, upper, work).run()
+    return 0.0 if chain is None else MemoryBoundSearch(chain, upper, work, late=late).run()

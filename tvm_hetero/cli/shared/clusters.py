@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.shared.platforms import prepare_platform, read_or_detect_platform
+from tvm_hetero.cli.shared.platforms import Division, prepare_platform, read_or_detect_platform
 
 if TYPE_CHECKING:
     from tvm_hetero.cluster.decoder import ClusterDecoder
@@ -44,14 +44,14 @@ def prepare_costs(
     platform: Path | None,
     cost_model: str,
     where: str | None,
-    split: int | None = None,
+    division: Division = Division(),
 ) -> Iterator[tuple[Platform, Any]]:
     """Steps: the platform to plan for, and what knows the costs on it. With a cluster, that is the
     platform of its nodes unless another one is given, and they measure what is to be measured.
-    `split` is for `prepare_platform`.
+    `division` is for `prepare_platform`.
     """
     if where is None:
-        yield prepare_platform(steps, platform, cost_model, split), cost_model
+        yield prepare_platform(steps, platform, cost_model, division), cost_model
         return
     with start_nodes(steps, where) as running:
         from tvm_hetero.cluster.costs import ClusterCosts

@@ -11,7 +11,9 @@ import typer
 
 from tvm_hetero.cli.shared.clusters import prepare_costs
 from tvm_hetero.cli.shared.partition_steps import compile_executable, partition_module
+from tvm_hetero.cli.shared.platforms import Division
 from tvm_hetero.errors import HeteroError, UsageError
+from tvm_hetero.platform.core_teams import ALL, NONE
 
 if TYPE_CHECKING:
     import tvm
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
     from tvm_hetero.cost_models.store import KernelKey
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
+    from tvm_hetero.platform.model import Platform
     from tvm_hetero.problem.schedule import Schedule
 
-# How near a plan has to be to the best that all cores together could do to be kept unseen.
-_AS_GOOD = 1.03
 # Seconds of a network below which no kernel's loop is worth a meeting of cores.
 _SHORT = 5e-5
+# Cores up to which there are teams of all widths: each is measured.
+_ALL_WIDTHS = 8
 
 SplitOption = Annotated[
     int | None,
@@ -34,8 +37,16 @@ SplitOption = Annotated[
         "--split",
         metavar="N",
         min=1,
-        help="Divide this machine's cores into N CPU devices. [default: as suits the machine, and "
-        "for latency one of all cores beside it: what runs quicker is kept]",
+        help="Divide this machine's cores into N CPU devices. [default: as suits the machine]",
+    ),
+]
+TeamsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--teams",
+        metavar="none|all|1,2,4",
+        help="Let CPU devices be teams of so many of this machine's cores, which overlap. "
+        "[default: for latency all, and none beside it: what runs quicker is kept]",
     ),
 ]
 
@@ -48,15 +59,30 @@ class TargetMachine:
     cost_model: str
     cluster: str | None
     split: int | None
+    teams: str | None = None
 
     def __post_init__(self) -> None:
         other = "--platform" if self.platform else "--cluster" if self.cluster else ""
-        if self.split is not None and other:
-            raise UsageError(f"--split divides this machine's cores, and {other} names others")
+        for option, given in (("--split", self.split), ("--teams", self.teams)):
+            if given is not None and other:
+                raise UsageError(f"{option} divides this machine's cores, and {other} names others")
+        if self.split is not None and self.teams not in (None, NONE):
+            raise UsageError("--split divides cores, --teams lets them overlap; give one")
+
+    @property
+    def division(self) -> Division:
+        """What was asked for."""
+        return Division(self.split, self.teams or NONE)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether devices were named or asked for."""
+        asked = (self.platform, self.cluster, self.split, self.teams)
+        return any(each is not None for each in asked)
 
 
-def ways_to_divide(machine: TargetMachine, objective: str, *, measure: bool) -> list[int | None]:
-    """Into how many CPU devices this machine is divided; None: as suits it.
+def ways_to_divide(machine: TargetMachine, objective: str, *, measure: bool) -> list[Division]:
+    """How this machine's cores are divided.
 
     Two ways are tried only where both can be measured, kernels and plans: for latency, on more
     than one CPU device and nothing else. In a pipeline a core for each request is never behind.
@@ -64,12 +90,14 @@ def ways_to_divide(machine: TargetMachine, objective: str, *, measure: bool) -> 
     from tvm_hetero.cost_models.registry import measures
     from tvm_hetero.platform.model import Platform
 
-    asked = machine.split is not None or machine.platform is not None or machine.cluster is not None
-    if asked or objective != "latency" or not measure or not measures(machine.cost_model):
-        return [machine.split]
+    if machine.is_asked or objective != "latency" or not measure:
+        return [machine.division]
     devices = Platform.detect().devices
     several = len(devices) > 1 and all(device.cores for device in devices)
-    return [None, 1] if several else [None]
+    if not several or not measures(machine.cost_model):
+        return [machine.division]
+    cores = sum(len(device.cores) for device in devices)
+    return [Division(teams=ALL if cores <= _ALL_WIDTHS else f"1,{cores}"), Division()]
 
 
 def partition_on(
@@ -85,30 +113,28 @@ def partition_on(
     tried: list[tuple[Partition, Executable]] = []
     decided: dict[KernelKey, str] = {}
     for way in ways:
-        if tried and not may_gain(tried[0][0].schedule, len(tried[0][0].problem.platform.devices)):
+        if tried and not may_gain(tried[0][0].schedule, tried[0][0].problem.platform):
             continue
         try:
-            divided = replace(machine, split=way)
-            tried.append(_partition_once(steps, module, divided, how, measure, decided))
+            tried.append(_partition_once(steps, module, machine, way, how, measure, decided))
         except HeteroError as error:
-            if not tried:
+            if way == ways[-1] and not tried:
                 raise
-            steps.say(f"all cores as one device: {error}", "yellow")
+            steps.say(f"cores divided otherwise: {error}", "yellow")
     return tried[0] if len(tried) == 1 else _keep_quickest(steps, tried)
 
 
-def may_gain(schedule: Schedule, devices: int) -> bool:
-    """Whether all cores together may be quicker: at best as many times as there are devices."""
-    single = schedule.best_single_device
-    if single is None:
-        return True
-    return single.value > _SHORT and schedule.value > _AS_GOOD * single.value / devices
+def may_gain(schedule: Schedule, platform: Platform) -> bool:
+    """Whether the cores each by itself may be quicker than a plan on teams: if it uses any."""
+    used = {execution.device for execution in schedule.executions}
+    return any(len(platform.device(name).cores) > 1 for name in used) and schedule.value > _SHORT
 
 
 def _partition_once(
     steps: Steps,
     module: tvm.IRModule,
     machine: TargetMachine,
+    division: Division,
     how: PartitionOptions,
     measure: bool,
     decided: dict[KernelKey, str],
@@ -117,9 +143,10 @@ def _partition_once(
     from tvm_hetero.cost_models.profiled import ProfiledCosts
     from tvm_hetero.cost_models.registry import by_name
 
-    with prepare_costs(
-        steps, machine.platform, machine.cost_model, machine.cluster, machine.split
-    ) as (place, costs):
+    with prepare_costs(steps, machine.platform, machine.cost_model, machine.cluster, division) as (
+        place,
+        costs,
+    ):
         model = by_name(costs) if isinstance(costs, str) else costs
         if isinstance(model, ProfiledCosts):
             model.decided.update(decided)

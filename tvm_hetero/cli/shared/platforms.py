@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,27 @@ if TYPE_CHECKING:
     from tvm_hetero.platform.model import Platform
 
 
-def read_or_detect_platform(path: Path | None, split: int | None = None) -> Platform:
-    """The platform of that file, or of this machine, its cores divided into `split` devices."""
+@dataclass(frozen=True)
+class Division:
+    """How this machine's cores make CPU devices: parts of them, or teams that overlap.
+
+    Attributes
+    ----------
+    split : into how many parts cores are divided; None: as suits the machine.
+    teams : as `Platform.detect` takes it.
+    """
+
+    split: int | None = None
+    teams: str = "none"
+
+
+def read_or_detect_platform(path: Path | None, division: Division = Division()) -> Platform:
+    """The platform of that file, or of this machine, its cores divided like that."""
     from tvm_hetero.platform.model import Platform
 
-    return Platform.detect(split) if path is None else Platform.load(path)
+    if path is not None:
+        return Platform.load(path)
+    return Platform.detect(division.split, teams=division.teams)
 
 
 def resolve_platform(platform: str) -> Platform:
@@ -30,18 +47,16 @@ def resolve_platform(platform: str) -> Platform:
 
 
 def prepare_platform(
-    steps: Steps, path: Path | None, cost_model: str, split: int | None = None
+    steps: Steps, path: Path | None, cost_model: str, division: Division = Division()
 ) -> Platform:
     """Step: the platform of a file or of this machine, its links measured where it has none.
-
-    `split` says into how many CPU devices this machine's cores are divided; None: as suits it.
 
     Links are measured only where kernels are: other cost models are for devices elsewhere.
     """
     from tvm_hetero.cost_models.registry import measures
 
     with steps.step("Load platform") as step:
-        platform = read_or_detect_platform(path, split)
+        platform = read_or_detect_platform(path, division)
         step.note = ", ".join(platform.names)
     return measure_links(steps, platform) if measures(cost_model) else platform
 

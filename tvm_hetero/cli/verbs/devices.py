@@ -33,6 +33,14 @@ def devices(
             help="What LLVM compiles for, device by device (native: this CPU); repeatable.",
         ),
     ] = None,
+    teams: Annotated[
+        str,
+        typer.Option(
+            "--teams",
+            metavar="none|all|1,2,4",
+            help="CPU devices are teams of so many cores, which overlap.",
+        ),
+    ] = "none",
     measure: Annotated[
         bool,
         typer.Option(
@@ -49,12 +57,12 @@ def devices(
     from tvm_hetero.util.documents import canonical_json
     from tvm_hetero.util.untrusted_names import printable
 
-    if mcpu and split is None:
+    if mcpu and split is None and teams == "none":
         raise UsageError("--mcpu says what each part is compiled for; add --split N")
     check_writable(output)
     steps = Steps(quiet=json_output)
     names = [None if name == "native" else name for name in mcpu or []]
-    platform = Platform.detect(split, names)
+    platform = Platform.detect(split, names, teams=teams)
     if measure:
         platform = measure_interference(steps, measure_links(steps, platform, again=True))
     if output is not None:

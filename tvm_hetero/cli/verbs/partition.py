@@ -13,7 +13,7 @@ import typer
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, prepare_costs
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.shared.divisions import SplitOption, TargetMachine, partition_on
+from tvm_hetero.cli.shared.divisions import SplitOption, TargetMachine, TeamsOption, partition_on
 from tvm_hetero.cli.shared.import_model import holds_encoder, import_model
 from tvm_hetero.cli.shared.open_shapes import parse_open_shapes
 from tvm_hetero.cli.shared.partition_steps import (
@@ -40,6 +40,7 @@ def partition(
     ],
     platform: options.PlatformFile = None,
     split: SplitOption = None,
+    teams: TeamsOption = None,
     objective: options.ObjectiveKind = "latency",
     batch: options.Batch = 1,
     solver: options.Solver = "auto",
@@ -145,7 +146,7 @@ def partition(
         cost_model = _quick_model(cost_model, cluster)
     if time_limit is None:
         time_limit = QUICK_SECONDS if quick else SECONDS
-    machine = TargetMachine(platform, cost_model, cluster, split)
+    machine = TargetMachine(platform, cost_model, cluster, split, teams)
     steps = Steps(quiet=json_output)
     asked = {
         "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,
@@ -170,7 +171,10 @@ def partition(
 
         of_sizes = OpenModel(model, opened, values, random_weights, build or "range")
         size_facts(of_sizes, how)  # what can be refused is, before anything is measured
-        with prepare_costs(steps, platform, cost_model, cluster, split) as (place, costs):
+        with prepare_costs(steps, platform, cost_model, cluster, machine.division) as (
+            place,
+            costs,
+        ):
             partition_open_model(
                 steps, of_sizes, output, place, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,
@@ -188,7 +192,10 @@ def partition(
         )
         # Annotations and convolutions are none of a decoder's.
         how = replace(how, respect_annotations=False, plain_sums=False)
-        with prepare_costs(steps, platform, cost_model, cluster, split) as (place, costs):
+        with prepare_costs(steps, platform, cost_model, cluster, machine.division) as (
+            place,
+            costs,
+        ):
             partition_decoder(
                 steps, model, output, place, decoder, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,

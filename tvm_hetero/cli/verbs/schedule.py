@@ -83,6 +83,7 @@ def schedule(
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.solvers import Deadline
+    from tvm_hetero.util.few_collections import few_collections
     from tvm_hetero.util.untrusted_names import printable
 
     # Reading, checking and writing are within the limit.
@@ -90,7 +91,7 @@ def schedule(
     options.check_writable(output)
     request = _request(robust, robust_goal, robust_samples)
     steps = Steps(quiet=json_output)
-    with steps.step("Load problem") as step:
+    with few_collections(), steps.step("Load problem") as step:
         loaded = Problem.load(problem)
         step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
     begin = _start(start, loaded)
@@ -177,13 +178,13 @@ def _request(share: float | None, goal: str, samples: int) -> RobustRequest | No
     UsageError
         If a goal is unknown or has no share beside it, or a number makes no sense.
     """
+    if share is None and goal == "none":
+        return None  # nothing is asked, and nothing need be imported
     from tvm_hetero.solvers.robust.local_search import GOALS
     from tvm_hetero.solvers.robust.solver import RobustRequest
 
     if goal not in {"none", *GOALS}:
         raise UsageError(f"--robust-goal: expected mean, worst or none, got {goal!r}")
-    if share is None and goal != "none":
-        raise UsageError(f"--robust-goal {goal}: say by how much costs are off, as --robust 0.1")
     if share is None:
-        return None
+        raise UsageError(f"--robust-goal {goal}: say by how much costs are off, as --robust 0.1")
     return RobustRequest(share, next((known for known in GOALS if known == goal), None), samples)

@@ -289,9 +289,9 @@ def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
 def write_chart(path: Path, schedule: Schedule, problem: Problem | None) -> None:
     """Write the chart of a plan as SVG."""
     from tvm_hetero.report.schedule.gantt import gantt_svg
-    from tvm_hetero.report.schedule.text import plan_chart
+    from tvm_hetero.report.schedule.text import plan_chart, plan_lanes
     from tvm_hetero.util.documents import write_atomic
 
     chart = plan_chart(schedule, problem)
-    lanes = problem.platform.names if problem is not None else ()
+    lanes = plan_lanes(schedule, problem) if problem is not None else ()
     write_atomic(path, gantt_svg(chart.intervals, lanes=lanes, marks=chart.marks))

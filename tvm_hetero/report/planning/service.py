@@ -89,8 +89,10 @@ def busy_table(outcome: ServiceOutcome) -> str:
 
 
 def name_of(resource: Resource) -> str:
-    """A device by name, a link by its ends."""
-    return resource if isinstance(resource, str) else " → ".join(resource)
+    """A device by name, a link by its ends, a core of teams by its node and number."""
+    if isinstance(resource, str):
+        return resource
+    return " → ".join(resource) if len(resource) == 2 else f"core {resource[2]} of {resource[1]}"
 
 
 def explain_saturation(service: Service, outcome: ServiceOutcome) -> str:

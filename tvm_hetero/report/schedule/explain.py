@@ -11,11 +11,18 @@ or link, so the path is what that one does, and what helps is what it does longe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import loads, objective_value
+from tvm_hetero.problem.objective import (
+    Resource,
+    charge,
+    list_engaged,
+    list_occupied,
+    loads,
+    objective_value,
+)
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.idle_time import (
     BUSY,
@@ -102,6 +109,8 @@ def _value(
     end = again.makespan(lambda a: plan.seconds(a) * factor(a))
     if problem.objective.kind == "latency":
         return end
+    if instance.teams:
+        return _team_price(problem, again, end, factor)
     busy: dict[str, list[float]] = {name: [] for name in instance.names}
     used: set[str] = set()
     for activity in range(len(plan)):
@@ -111,6 +120,25 @@ def _value(
             if resource < len(instance.names):
                 busy[instance.names[resource]].append(plan.seconds(activity) * factor(activity))
     return _price(problem, end, {name: math.fsum(busy[name]) for name in sorted(used)})
+
+
+def _team_price(
+    problem: Problem, again: Replay, end: float, factor: Callable[[int], float]
+) -> float:
+    """Energy or cost where cores are shared: idling and prices are counted by core."""
+    plan, n = again.plan, len(again.instance)
+    busy: dict[Resource, float] = {}
+    for activity in range(len(plan)):
+        ends = _places(again, activity)
+        engaged = [what for name in ends for what in list_engaged(problem.platform, name)]
+        if activity >= n:
+            link = problem.platform.link(*ends)
+            engaged = list_occupied(problem, link) if link is not None else []
+        for what in dict.fromkeys([*ends, *engaged]):
+            busy.setdefault(what, 0.0)
+        for what in dict.fromkeys(engaged):
+            busy[what] += plan.seconds(activity) * factor(activity)
+    return charge(problem, end, busy)
 
 
 def _places(again: Replay, activity: int) -> tuple[str, ...]:

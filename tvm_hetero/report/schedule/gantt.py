@@ -172,24 +172,38 @@ def _bar(interval: Interval, family: ColorFamily, axes: Axes) -> str:
     """One bar with its tooltip, and its name if that fits."""
     x = axes.x(interval.start)
     width = max(1.0, axes.x(interval.end) - x)
-    y = _TOP + _ROW * axes.lanes[interval.lane] + (_ROW - _BAR) / 2
+    runs = _runs(sorted(axes.lanes[lane] for lane in interval.lanes))
+    y = _TOP + _ROW * runs[0][0] + (_ROW - _BAR) / 2
     start, end = format_seconds(interval.start), format_seconds(interval.end)
     when = f"{format_seconds(interval.seconds)}, from {start} to {end} on {interval.lane}"
     facts = [interval.name, interval.kind, when, interval.detail]
     # The lines are escaped one by one: a line break is ours only between them.
     title = "\n".join(html.escape(printable(fact, limit=None)) for fact in facts if fact)
-    place = f'x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{_BAR}"'
     round_corner = f'rx="{min(3.0, width / 4):.1f}"'
-    parts = [
-        f'<g class="{"bar" if width > 3 else "bar thin"}"><title>{title}</title>',
-        f'<rect {place} {round_corner} fill="{family.fill}"/>',
-    ]
+    parts = [f'<g class="{"bar" if width > 3 else "bar thin"}"><title>{title}</title>']
+    for row, count in runs:
+        top, height = _TOP + _ROW * row + (_ROW - _BAR) / 2, _BAR + _ROW * (count - 1)
+        place = f'x="{x:.2f}" y="{top:.1f}" width="{width:.2f}" height="{height}"'
+        parts.append(f'<rect {place} {round_corner} fill="{family.fill}"/>')
     fits = int((width - 6) / _CHARACTER)
     name = printable(interval.name, limit=None)
     if fits >= min(len(name), 8):
         style = f' style="fill:{family.text}"'
-        parts.append(_text(x + width / 2, y + _BAR / 2 + 4, printable(name, fits), "middle", style))
+        middle = y + (_BAR + _ROW * (runs[0][1] - 1)) / 2 + 4
+        parts.append(_text(x + width / 2, middle, printable(name, fits), "middle", style))
     return "".join([*parts, "</g>"])
+
+
+def _runs(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Rows that stand together: the first of each run, and how many."""
+    found: list[tuple[int, int]] = []
+    for row in rows:
+        first, count = found[-1] if found else (row, 0)
+        if found and row == first + count:
+            found[-1] = first, count + 1
+        else:
+            found.append((row, 1))
+    return found
 
 
 def _shares(intervals: Sequence[Interval], axes: Axes) -> Iterable[str]:

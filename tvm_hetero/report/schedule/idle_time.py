@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import Resource, list_occupied
+from tvm_hetero.problem.objective import Resource, list_engaged, list_occupied
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 
 Activity = Execution | Copy
@@ -76,7 +76,7 @@ class Waits:
     def occupies(self, activity: Activity) -> list[Resource]:
         """What the activity keeps busy."""
         if isinstance(activity, Execution):
-            return [activity.device]
+            return list_engaged(self.problem.platform, activity.device)
         link = self.problem.platform.link(activity.src, activity.dst)
         return [] if link is None else list_occupied(self.problem, link)
 

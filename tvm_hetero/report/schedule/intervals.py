@@ -22,7 +22,8 @@ COPY = "copy"
 class Interval:
     """`lane` did `name` from `start` to `end` (s); `kind` decides the colour.
 
-    `detail` is one more line for whoever points at it (``batch elements 0, 1``).
+    `detail` is one more line for whoever points at it (``batch elements 0, 1``); `also` are further
+    lanes that were busy with it: the other cores of a team.
     """
 
     lane: str
@@ -31,6 +32,12 @@ class Interval:
     end: float
     kind: str = ""
     detail: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """All lanes that were busy with it."""
+        return (self.lane, *self.also)
 
     @property
     def seconds(self) -> float:
@@ -81,7 +88,7 @@ def measured_intervals(trace: Iterable[Traced]) -> list[Interval]:
 
 def lane_order(intervals: Iterable[Interval], first: Sequence[str] = ()) -> list[str]:
     """The lanes to draw: all of `first` in that order, then the others by name."""
-    others = {interval.lane for interval in intervals} - set(first)
+    others = {lane for interval in intervals for lane in interval.lanes} - set(first)
     return [*first, *sorted(others)]
 
 
@@ -92,7 +99,7 @@ def span(intervals: Iterable[Interval]) -> float:
 
 def busy_seconds(intervals: Iterable[Interval], lane: str) -> float:
     """How long `lane` is busy, s; time that two of its intervals share counts once."""
-    mine = sorted((i.start, i.end) for i in intervals if i.lane == lane)
+    mine = sorted((i.start, i.end) for i in intervals if lane in i.lanes)
     pieces, reached = [], -math.inf
     for start, end in mine:
         pieces.append(max(0.0, end - max(start, reached)))

@@ -13,6 +13,9 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Robustness, Schedule
+from tvm_hetero.report.schedule.core_rows import by_cores, core_lanes, widths_text
+from tvm_hetero.report.schedule.format_value import format_value as format_value
+from tvm_hetero.report.schedule.format_value import value_name as value_name
 from tvm_hetero.report.schedule.gantt import Mark
 from tvm_hetero.report.schedule.html import Chart, Figure, HtmlTable, Page
 from tvm_hetero.report.schedule.intervals import (
@@ -27,25 +30,6 @@ from tvm_hetero.report.schedule.intervals import (
 from tvm_hetero.report.schedule.text_gantt import text_gantt
 from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_bytes, format_seconds
-
-# What the value of each objective is called, and its unit (None: seconds).
-_QUANTITIES = {
-    "latency": ("latency", None),
-    "throughput": ("time per batch", None),
-    "energy": ("energy per batch", "J"),
-    "cost": ("price per batch", ""),
-}
-
-
-def value_name(kind: str) -> str:
-    """What the value of an objective of that kind is called (``time per batch``)."""
-    return _QUANTITIES.get(kind, (kind, ""))[0]
-
-
-def format_value(kind: str, value: float) -> str:
-    """The value of an objective with its unit."""
-    unit = _QUANTITIES.get(kind, (kind, ""))[1]
-    return format_seconds(value) if unit is None else f"{value:.4g} {unit}".rstrip()
 
 
 def format_gap(gap: float) -> str:
@@ -150,23 +134,32 @@ def critical_path(problem: Problem) -> tuple[list[str], float]:
 
 def schedule_text(schedule: Schedule, problem: Problem | None = None, width: int = 100) -> str:
     """A schedule as text: chart, load of every device, value, bound, gap, best single device."""
-    plan = plan_intervals(schedule, problem)
-    lanes = _device_lanes(schedule, problem)
+    plan = _rows(schedule, problem)
+    lanes = plan_lanes(schedule, problem)
+    teams = problem is not None and bool(problem.platform.cliques)
     return "\n".join(
         [
             text_gantt(plan, lanes, width),
             "",
             load_table(plan, lanes),
             "",
+            *([widths_text(schedule, problem), ""] if problem is not None and teams else []),
             summary_text(schedule),
             name_bottleneck(schedule, problem),
         ]
     )
 
 
-def _device_lanes(schedule: Schedule, problem: Problem | None) -> list[str]:
+def _rows(schedule: Schedule, problem: Problem | None) -> list[Interval]:
+    """The intervals of a plan; those of teams on the rows of their cores."""
+    plan = plan_intervals(schedule, problem)
+    return plan if problem is None else by_cores(plan, problem.platform)
+
+
+def plan_lanes(schedule: Schedule, problem: Problem | None) -> list[str]:
+    """The rows of a plan's chart that are there in any case: its devices, or their cores."""
     if problem is not None:
-        return list(problem.platform.names)
+        return core_lanes(problem.platform)
     return sorted({run.device for run in schedule.executions})
 
 
@@ -174,9 +167,13 @@ def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
     """Executions or copies, busy time and share of the whole time of every lane."""
     total = span(intervals) or 1.0
     rows = []
+    lanes: dict[str, list[Interval]] = {}
+    for interval in intervals:
+        for lane in interval.lanes:
+            lanes.setdefault(lane, []).append(interval)
     for lane in lane_order(intervals, devices):
-        busy = busy_seconds(intervals, lane)
-        count = sum(1 for interval in intervals if interval.lane == lane)
+        own = lanes.get(lane, [])
+        busy, count = busy_seconds(own, lane), len(own)
         share = f"{busy / total:.0%}".replace("%", " %")
         does = (
             count_noun(count, "execution")
@@ -244,15 +241,15 @@ def compare_with_single(schedule: Schedule) -> str:
 
 def name_bottleneck(schedule: Schedule, problem: Problem | None = None) -> str:
     """One sentence that names the busiest device or link."""
-    plan = plan_intervals(schedule, problem)
-    lanes = lane_order(plan, _device_lanes(schedule, problem))
+    plan = _rows(schedule, problem)
+    lanes = lane_order(plan, plan_lanes(schedule, problem))
     total = span(plan)
     if total <= 0:
         return "Nothing takes any time."
     busiest = max(lanes, key=lambda lane: busy_seconds(plan, lane))
     share = busy_seconds(plan, busiest) / total
     text = f"Bottleneck: {busiest}, busy for {share:.0%} of the time"
-    devices = _device_lanes(schedule, problem)
+    devices = plan_lanes(schedule, problem)
     both = overlap_seconds(plan, devices) / total
     return f"{text}; several devices work at once for {both:.0%}.".replace("%", " %")
 
@@ -280,7 +277,7 @@ def plan_chart(schedule: Schedule, problem: Problem | None, note: str = "") -> C
         bound, value = schedule.lower_bound, schedule.value
         marks.append(Mark(f"lower bound {format_seconds(bound)}", bound, "bound"))
         marks.append(Mark(f"predicted {format_seconds(value)}", value))
-    return Chart("Plan", plan_intervals(schedule, problem), marks, note)
+    return Chart("Plan", _rows(schedule, problem), marks, note)
 
 
 def plan_figures(schedule: Schedule) -> list[Figure]:
@@ -308,5 +305,5 @@ def plan_page(schedule: Schedule, problem: Problem | None = None) -> Page:
         figures=plan_figures(schedule),
         charts=[plan_chart(schedule, problem)],
         tables=[HtmlTable("Placement", PLACEMENT_HEADERS, placement_rows(schedule, problem))],
-        lanes=_device_lanes(schedule, problem),
+        lanes=plan_lanes(schedule, problem),
     )

@@ -25,7 +25,7 @@ def text_gantt(intervals: Sequence[Interval], lanes: Sequence[str] = (), width: 
     cells = max(20, width - margin - 9)
     lines = []
     for lane in names:
-        mine = [interval for interval in intervals if interval.lane == lane]
+        mine = [interval for interval in intervals if lane in interval.lanes]
         share = busy_seconds(mine, lane) / total if total > 0 else 0.0
         row = _bars(mine, total, cells)
         lines.append(f"{labels[lane]:>{margin}} │{row}│ {share:4.0%}")

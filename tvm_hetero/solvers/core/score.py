@@ -10,27 +10,28 @@ import math
 from collections.abc import Sequence
 
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import Resource, charge, list_engaged, list_occupied
 from tvm_hetero.problem.schedule import Copy, Execution
 
 
 def busy_seconds(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
-) -> dict[str | tuple[str, str], float]:
-    """Busy time of every device in use and of every exclusive link in use, s.
+) -> dict[Resource, float]:
+    """Busy time of every device, core of teams and exclusive link in use, s.
 
     A device that lacks a copy engine is busy while it sends and receives (rule 4). The key of a
-    link is (from, to).
+    link is (from, to), that of a core ("core", node, number).
     """
-    parts: dict[str | tuple[str, str], list[float]] = {}
+    parts: dict[Resource, list[float]] = {}
     for execution in executions:
-        parts.setdefault(execution.device, []).append(execution.end - execution.start)
+        for resource in list_engaged(problem.platform, execution.device):
+            parts.setdefault(resource, []).append(execution.end - execution.start)
     for copy in copies:
         link = problem.platform.link(copy.src, copy.dst)
         for end in (copy.src, copy.dst):
-            alone = not problem.platform.device(end).overlap
-            parts.setdefault(end, []).append(copy.end - copy.start if alone else 0.0)
-        if link is not None and link.exclusive:
-            parts.setdefault((copy.src, copy.dst), []).append(copy.end - copy.start)
+            parts.setdefault(end, [])
+        for resource in () if link is None else list_occupied(problem, link):
+            parts.setdefault(resource, []).append(copy.end - copy.start)
     return {key: math.fsum(row) for key, row in parts.items()}
 
 
@@ -48,15 +49,7 @@ def value_of(problem: Problem, executions: Sequence[Execution], copies: Sequence
     busy = busy_seconds(problem, executions, copies)
     if kind == "throughput":
         return max(busy.values())
-    used = [problem.platform.device(key) for key in sorted(k for k in busy if isinstance(k, str))]
-    if kind == "cost":
-        return math.fsum((device.price or 0.0) / 3600 * end for device in used)
-    return math.fsum(
-        (device.watts or 0.0) * busy[device.name]
-        # A device that is never idle: the sum of its times may exceed the end by rounding.
-        + device.idle_watts * max(0.0, end - busy[device.name])
-        for device in used
-    )
+    return charge(problem, end, busy)
 
 
 def within_limit(problem: Problem, executions: Sequence[Execution]) -> bool:

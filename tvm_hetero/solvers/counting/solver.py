@@ -222,7 +222,7 @@ def _steady(instance: Instance, placement: Sequence[int], options: Options) -> S
         for group in instance.groups:
             loads.move(group, placement[group[0]])
         if loads.overflow() == 0:
-            improve(loads)
+            improve(loads, options.ends)
             moved = loads.placement()
             other = exact_value(instance, moved)
             if other < value:

@@ -57,16 +57,18 @@ def solve_whole(
     start: Schedule | None,
     budget: CpsatBudget,
     share: float = 1.0,
+    *,
+    any_size: bool = False,
 ) -> Schedule:
-    """Solve in one model.
+    """Solve in one model, with `any_size` in one that is larger than any that was of use.
 
     Where memory binds, first with few ticks: CP-SAT sees a cycle of waits (a for b's memory, b
     for a's data) only by pushing both to the horizon, one shortest duration at a time.
     """
     problem = instance.problem
-    if too_large(instance):
+    if not any_size and too_large(instance):
         return _keep(problem, start, f"cpsat: {len(instance)} tasks are too many for one model")
-    if not fits_time(instance, options):
+    if not any_size and not fits_time(instance, options):
         limit = format_seconds(options.time_limit)
         return _keep(problem, start, f"cpsat: {limit} are too short to build the model")
     best, bound = start, 0.0

@@ -11,7 +11,7 @@ constraints                                                     added by
 ==============================================================  =========================
 one device a task, one device a color                           `_add_placement`
 hops follow from placements; readers wait for the last hop      `_add_tensor`
-devices and exclusive links do one thing at a time              `_add_resources`
+devices, shared cores and exclusive links do one thing at once  `_add_resources`
 weights + live tensors <= memory at every moment (cumulative)   `_add_memory`
 heads and tails; load + least head + least tail <= T            `_add_cuts`
 ==============================================================  =========================
@@ -84,6 +84,10 @@ class BatchModel:
         self._intervals: dict[int, list[cp_model.IntervalVar]] = {}
         self._loads: dict[int, list[cp_model.LinearExpr]] = {}
         self._held: dict[tuple[int, int], cp_model.IntVar] = {}
+        self._on: dict[int, list[int]] = {}
+        for d, row in enumerate(instance.cores):
+            for resource in row:
+                self._on.setdefault(resource, []).append(d)
         self._add_placement()
         for t in range(len(instance.tensors)):
             self._add_tensor(t)
@@ -207,12 +211,14 @@ class BatchModel:
                 self._loads.setdefault(resource, []).append(seconds * present)
 
     def _add_resources(self) -> None:
-        """Executions join the hops on their devices; nothing overlaps there."""
+        """Executions join the hops on their devices, or on each core of a team; nothing overlaps
+        there."""
         for (v, d), x in self.x.items():
             seconds = self.run(v, d)
             interval = self.model.new_optional_fixed_size_interval_var(self.s[v], seconds, x, "")
-            self._intervals.setdefault(d, []).append(interval)
-            self._loads.setdefault(d, []).append(seconds * x)
+            for resource in self.instance.cores[d]:
+                self._intervals.setdefault(resource, []).append(interval)
+                self._loads.setdefault(resource, []).append(seconds * x)
         for _, intervals in sorted(self._intervals.items()):
             self.model.add_no_overlap(intervals)
 
@@ -319,18 +325,27 @@ class BatchModel:
         model = self.model
         for resource, load in sorted(self._loads.items()):
             model.add(sum(load) <= self.makespan)
-            mine = [v for v in range(len(self.instance)) if (v, resource) in self.x]
+            mine = self.runs_on(resource)
             if not mine:
                 continue
-            early = min(self.head[v][resource] - self.run(v, resource) for v in mine)
-            late = min(self.tail[v][resource] for v in mine)
+            early = min(self.head[v][d] - self.run(v, d) for v, d in mine)
+            late = min(self.tail[v][d] for v, d in mine)
             if early + late <= 0:
                 continue
             # A device that is not used has neither head nor tail.
             used = model.new_bool_var(f"used{resource}")
-            model.add_max_equality(used, [self.x[v, resource] for v in mine])
-            work = sum(self.run(v, resource) * self.x[v, resource] for v in mine)
+            model.add_max_equality(used, [self.x[key] for key in mine])
+            work = sum(self.run(*key) * self.x[key] for key in mine)
             model.add(work + math.floor(early + late) * used <= self.makespan)
+
+    def runs_on(self, resource: int) -> list[tuple[int, int]]:
+        """(part, device) of all executions that would keep a device or a shared core busy."""
+        parts = range(len(self.instance))
+        return [key for v in parts for key in self.runs_of(v, resource)]
+
+    def runs_of(self, v: int, resource: int) -> list[tuple[int, int]]:
+        """The same of one part."""
+        return [(v, d) for d in self._on.get(resource, ()) if (v, d) in self.x]
 
     def busy(self, d: int) -> cp_model.LinearExpr | int:
         """Ticks for which a device is busy: executions, and hops if it has no copy engine."""

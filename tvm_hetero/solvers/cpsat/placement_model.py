@@ -84,11 +84,13 @@ class PlacementModel:
         return need
 
     def _add_loads(self) -> None:
-        """T is no less than the load of any device or exclusive link."""
+        """T is no less than the load of any device, shared core or exclusive link."""
         instance = self.instance
         loads: dict[int, list[tuple[int, cp_model.IntVar]]] = {}
         for (v, d), x in self.x.items():
-            loads.setdefault(d, []).append((self.ticks.ticks(instance.seconds[v][d]), x))
+            for resource in instance.cores[d]:
+                row = loads.setdefault(resource, [])
+                row.append((self.ticks.ticks(instance.seconds[v][d]), x))
         for (t, hop), y in self.y.items():
             seconds = instance.hop_seconds(hop, instance.tensors[t].nbytes)
             for resource in instance.resources(hop):

@@ -106,17 +106,18 @@ def renaming(symmetry: Symmetry, weigh: Weight, placement: Sequence[int]) -> Per
     load = [0] * symmetry.devices
     for v, d in enumerate(placement):
         load[d] += weigh(v, d)
-    result = list(range(symmetry.devices))
+    # What is on place p came from device came[p]. Blocks of teams may lie in others, sorted before.
+    came = list(range(symmetry.devices))
     for orbit in symmetry.blocks:
-        ranked = sorted(orbit, key=lambda block: -sum(load[d] for d in block))
+        ranked = sorted(orbit, key=lambda block: -sum(load[came[d]] for d in block))
+        moved = list(came)
         for old, new in zip(ranked, orbit, strict=True):
             for a, b in zip(old, new, strict=True):
-                result[a] = b
-    # Twins as they lie now: what is on place p came from device came[p].
-    came = [0] * symmetry.devices
-    for old_device, place in enumerate(result):
-        came[place] = old_device
-    final = list(result)
+                moved[b] = came[a]
+        came = moved
+    final = list(range(symmetry.devices))
+    for place, device in enumerate(came):
+        final[device] = place
     for twins in symmetry.twins:
         ranked_twins = sorted((came[place] for place in twins), key=lambda d: -load[d])
         for device, place in zip(ranked_twins, twins, strict=True):

@@ -8,7 +8,8 @@ constraints                                                         added by
 one device; release and ready before, tail and T behind             `_add_part`
 parts of one color share a device                                   `_add_groups`
 readers in the window wait for makers in it, and for the delay      `_add_tensor`
-one thing at a time on a device; what is not free keeps its order   `_add_order`
+one thing at a time on a device (or core of teams); what is not
+free keeps its order                                                `_add_order`
 ==================================================================  =================
 
 Only the order is taken from the answer, so durations are rounded down: see `large_neighbourhood`.
@@ -66,20 +67,23 @@ class WindowModel:
         """`ready` and `behind` of every device: what lies before the window, and behind it."""
         now, first = self.now, self.window.first
         last = first + len(self.window.parts)
-        count = len(self.instance.names)
         self.tail = tail
-        self.ready, self.behind = [0.0] * count, [0.0] * count
-        for d, v in self._nearest(reversed(now.parts[:first])).items():
-            self.ready[d] = now.end[v]
-        for d, v in self._nearest(now.parts[last:]).items():
-            self.behind[d] = self.instance.seconds[v][d] + tail[v]
+        instance = self.instance
+        before = self._nearest(reversed(now.parts[:first]))
+        after = self._nearest(now.parts[last:])
+        ready = {r: now.end[v] for r, v in before.items()}
+        behind = {r: instance.seconds[v][now.place[v]] + tail[v] for r, v in after.items()}
+        self.ready = [max(ready.get(r, 0.0) for r in row) for row in instance.cores]
+        self.behind = [max(behind.get(r, 0.0) for r in row) for row in instance.cores]
 
     def _nearest(self, parts: Iterable[int]) -> dict[int, int]:
-        """For each device the first of `parts` on it."""
+        """For each device, or core of teams, the first of `parts` on it."""
         found: dict[int, int] = {}
+        count = len({r for row in self.instance.cores for r in row})
         for v in parts:
-            found.setdefault(self.now.place[v], v)
-            if len(found) == len(self.instance.names):
+            for resource in self.instance.cores[self.now.place[v]]:
+                found.setdefault(resource, v)
+            if len(found) == count:
                 break
         return found
 
@@ -132,7 +136,8 @@ class WindowModel:
             rest = run[d] + self._whole(self._rest(v, d))
             model.add(self.makespan >= start + rest).only_enforce_if(x)
             line = model.new_optional_fixed_size_interval_var(start, run[d], x, "")
-            self._lines.setdefault(d, []).append(line)
+            for resource in self.instance.cores[d]:
+                self._lines.setdefault(resource, []).append(line)
             model.add_hint(x, int(d == now.place[v]))
         model.add_exactly_one([self.x[v, d] for d in choices])
         model.add_hint(start, self._whole(now.start[v]))
@@ -170,10 +175,10 @@ class WindowModel:
         for v in self.window.parts:
             if v in self.window.free:
                 continue
-            d = self.now.place[v]
-            if d in last:
-                self.model.add(self.s[v] >= self.e[last[d]])
-            last[d] = v
+            for resource in self.instance.cores[self.now.place[v]]:
+                if resource in last:
+                    self.model.add(self.s[v] >= self.e[last[resource]])
+                last[resource] = v
 
     def read(self, value: Callable[[cp_model.IntVar], int]) -> Order:
         """The order with the window as CP-SAT wants it, with exact times."""

@@ -1,1 +1,1 @@
-"""List scheduling: HEFT, PEFT, CPOP, greedy, one device."""
+"""List scheduling: HEFT, PEFT, CPOP, one device; greedy as their baseline."""

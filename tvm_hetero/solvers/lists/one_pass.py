@@ -8,7 +8,8 @@ waits until enough of that has been given back. Time in proportion to tasks, edg
 seconds for 100,000 tasks.
 
 A copy counts as held until all readers of its tensor have ended, which is longer than rule 6 asks.
-If ranks lead to where nothing fits, the topological order is tried.
+If ranks lead to where nothing fits, the topological order is tried. Of throughput there is nothing
+to time, so stages are filled in one pass (`next_fit`).
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
+from tvm_hetero.solvers.lists.next_fit import next_fit
 from tvm_hetero.solvers.lists.ranks import rank_order
 from tvm_hetero.solvers.timing.unused_devices import UnusedDevices
 from tvm_hetero.views.instance import Hop, Instance, instance_of
@@ -36,13 +38,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     ------
     InfeasibleError
         If a task finds no room where it comes, or the latency limit is not kept.
-    SolverError
-        For throughput, where there is nothing to time.
     """
     if problem.objective.kind == "throughput":
-        raise SolverError(
-            f"{NAME} times tasks one after another, and of throughput there is nothing to time"
-        )
+        return next_fit(problem, options, NAME)
     instance = instance_of(problem)
     for order in (rank_order(instance), instance.order):
         made = _Pass(instance)
@@ -116,7 +114,7 @@ class _Pass:
         self.copies: list[Copy] = []
         self._fresh = UnusedDevices(instance.problem)
         self._rooms = [_Room(limit) for limit in instance.capacity]
-        self._free: dict[int, float] = {}  # when a device or exclusive link is free for good, s
+        self._free: dict[int, float] = {}  # when each resource is free for good, s
         self._there: list[dict[int, float]] = [{} for _ in instance.tensors]
         self._last_read = [0.0] * len(instance.tensors)
         self._unread = [len(flow.readers) for flow in instance.tensors]
@@ -163,7 +161,7 @@ class _Pass:
             if there is None:
                 return None
             ready = max(ready, there)
-        start = max(ready, free.get(d, self._free.get(d, 0.0)))
+        start = max([ready, *(free.get(r, self._free.get(r, 0.0)) for r in instance.cores[d])])
         return _OnePassWay(start + instance.seconds[v][d], start, hops)
 
     def _bring(
@@ -216,7 +214,7 @@ class _Pass:
             for r in instance.resources((a, b)):
                 self._free[r] = max(self._free.get(r, 0.0), end)
         self._place[v] = d
-        self._free[d] = way.end
+        self._free.update(dict.fromkeys(instance.cores[d], way.end))
         self._fresh.use({d, *(end for _, hop, _, _ in way.hops for end in hop)})
         self.executions.append(
             Execution(instance.tasks[v], names[d], instance.elements[v], way.start, way.end)

@@ -54,9 +54,9 @@ class Booking:
                 return None
             ready = max(ready, there)
         seconds = self.instance.seconds[v][device]
-        line = self.line(device)
-        start = earliest([line], ready, seconds)
-        self.occupy([line], start, seconds)
+        lines = [self.line(r) for r in self.instance.cores[device]]
+        start = earliest(lines, ready, seconds)
+        self.occupy(lines, start, seconds)
         self.settle(v, device, start, start + seconds)
         return start + seconds
 
@@ -75,7 +75,8 @@ class Booking:
                 return None
             ready = max(ready, there)
         seconds = self.instance.seconds[v][device]
-        return earliest(self._lines([device], trial), ready, seconds) + seconds
+        lines = self._lines(self.instance.cores[device], trial)
+        return earliest(lines, ready, seconds) + seconds
 
     def _probe_route(self, tensor: int, device: int, trial: dict[int, Timeline]) -> float | None:
         """When a tensor would be on a device; what its hops keep busy goes to `trial`."""
@@ -128,7 +129,7 @@ class Booking:
         return arrival[device]
 
     def line(self, resource: int) -> Timeline:
-        """The timeline of a device or an exclusive link."""
+        """The timeline of a device, a shared core or an exclusive link."""
         return self.lines.setdefault(resource, Timeline())
 
     def occupy(self, lines: Sequence[Timeline], start: float, seconds: float) -> None:

@@ -1,6 +1,6 @@
 """The MILP's rules 2 to 4: a device or exclusive link does one thing at a time.
 
-Notation as in `timing`; r ranges over resources (devices, exclusive links).
+Notation as in `timing`; r ranges over resources (devices, shared cores, exclusive links).
 
     before[a, b]  a ends before b starts, because both occupy something
 
@@ -107,32 +107,37 @@ class Orders:
                 (e, mode)
                 for e, row in enumerate(self.timing.rows)
                 for mode in row.modes
-                if mode.device == r
+                if self._engages(mode.device, r)
             ]
             if not mine:
                 continue
-            windows, tasks = self.timing.windows, {self.timing.rows[e].task for e, _ in mine}
-            early = min(windows.ready[v][r] for v in tasks) / self.timing.unit
-            late = min(windows.tail[v][r] for v in tasks) / self.timing.unit
+            windows = self.timing.windows
+            places = {(self.timing.rows[e].task, mode.device) for e, mode in mine}
+            early = min(windows.ready[v][d] for v, d in places) / self.timing.unit
+            late = min(windows.tail[v][d] for v, d in places) / self.timing.unit
             if early + late <= 0:
                 continue
             start, hint = self.placement.start, None
             if start is not None:
-                hint = any(chosen.mode.device == r for chosen in start.chosen.values())
+                hint = any(self._engages(c.mode.device, r) for c in start.chosen.values())
             used = self.model.number(0.0, 1.0, f"runs[{r}]", hint)
-            for e in sorted({e for e, _ in mine}):
-                self.model.at_least(used, self.placement.on[e, r])
+            for e, d in sorted({(e, mode.device) for e, mode in mine}):
+                self.model.at_least(used, self.placement.on[e, d])
             work = total(
                 self.timing.units(self.placement.seconds(e, m)) * self.placement.z[e, m]
                 for e, m in mine
             )
             self.model.at_most(work + (early + late) * used, self.timing.makespan)
 
+    def _engages(self, device: int, resource: int) -> bool:
+        """Whether an execution on a device keeps a resource busy."""
+        return resource in self.timing.instance.cores[device]
+
     def load(self, resource: int) -> Linear:
-        """Busy time of a device or an exclusive link."""
+        """Busy time of a device, a shared core or an exclusive link."""
         parts = []
         for (e, mode), z in self.placement.z.items():
-            if mode.device == resource:
+            if self._engages(mode.device, resource):
                 parts.append(self.timing.units(self.placement.seconds(e, mode)) * z)
         for (_, t, hop), taken in self.placement.hops.items():
             if resource in self.timing.instance.resources(hop):

@@ -97,7 +97,8 @@ class LoadVariables:
         parts: dict[int, list[Linear]] = {}
         place = self.placement
         for (e, mode), z in place.z.items():
-            parts.setdefault(mode.device, []).append(self._units(place.seconds(e, mode)) * z)
+            for r in self.instance.cores[mode.device]:
+                parts.setdefault(r, []).append(self._units(place.seconds(e, mode)) * z)
         for (_, t, hop), taken in place.hops.items():
             for mode, x in taken.items():
                 units = self._units(place.hop_seconds(t, hop, mode.size))

@@ -110,7 +110,7 @@ class TimingConstraints:
             start,
             seconds,
             place.present(e),
-            {d: place.on[e, d] for d in row.devices},
+            self._engaged(e),
             early,
             late,
             last,
@@ -120,6 +120,14 @@ class TimingConstraints:
         self.activities[e,] = activity
         model.at_least(start, total(ready[m] * z[m] for m in row.modes))
         model.at_least(self.makespan, activity.end + total(tail[m] * z[m] for m in row.modes))
+
+    def _engaged(self, e: int) -> dict[int, Linear]:
+        """For each device, or core of teams, whether the execution keeps it busy."""
+        found: dict[int, list[Linear]] = {}
+        for d in self.rows[e].devices:
+            for resource in self.instance.cores[d]:
+                found.setdefault(resource, []).append(self.placement.on[e, d])
+        return {r: row[0] if len(row) == 1 else total(row) for r, row in found.items()}
 
     def _known(self, e: int) -> tuple[float, float] | None:
         start = self.placement.start

@@ -17,14 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution
 from tvm_hetero.solvers.milp_split.join import Joined, join_modules
 from tvm_hetero.solvers.milp_split.module_bounds import CLOSED
 from tvm_hetero.solvers.milp_split.module_table import Ends, ModuleTable, TableJob
 from tvm_hetero.solvers.milp_split.tighten import squeeze
+from tvm_hetero.solvers.timing.timing import make_plan
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, Signature, canonical, signature
+from tvm_hetero.views.symmetry import find_symmetry
 
 Span = tuple[float, float]
 # The level from which on rounds are dear, so that large modules are squeezed before.
@@ -38,9 +41,16 @@ class TableChain:
     ----------
     pieces : the parts of each module (numbers of the whole instance) in canonical order.
     tables : the entries of each; equal modules have one table.
+
+    Raises
+    ------
+    SolverError
+        When it is made: if the time is up (`ends`) before every entry has its first bound.
     """
 
-    def __init__(self, instance: Instance, modules: Sequence[Module]) -> None:
+    def __init__(
+        self, instance: Instance, modules: Sequence[Module], ends: Deadline | None = None
+    ) -> None:
         self.instance, self.modules = instance, modules
         self.parts: list[list[int]] = []
         self.tables: list[ModuleTable] = []
@@ -50,7 +60,7 @@ class TableChain:
             piece = Piece(instance, order)
             key = signature(piece, (module.first is None, module.last is None))
             if key not in known:
-                known[key] = ModuleTable.of(piece, module)
+                known[key] = ModuleTable.of(piece, module, ends)
             self.parts.append(order)
             self.tables.append(known[key])
 
@@ -131,16 +141,36 @@ class TableChain:
         budget.work -= math.fsum(g - own.work for g, own in zip(granted, budgets, strict=True))
 
     def join(self) -> Joined:
-        """The best chain's solutions one after the other: devices, times of parts and of hops."""
+        """The best chain's solutions one after the other: devices, times of parts and of hops.
+
+        Where entries are those of classes of devices, a symmetry carries each solution to where the
+        one before it ended.
+        """
         _, path = self.best(low=False)
         steps: list[tuple[Module, list[int], Solution]] = []
+        end = -1
         for module, parts, table, ends in zip(
             self.modules, self.parts, self.tables, path, strict=True
         ):
             found = table.entries[ends].best
             assert found is not None, "the best chain has values"
+            if self.instance.teams and table.first is not None:
+                found = self._carried(found, table.first, end)
+            end = -1 if table.last is None else found.placement[table.last]
             steps.append((module, parts, found))
         return join_modules(self.instance, steps)
+
+    def _carried(self, found: Solution, first: int, device: int) -> Solution:
+        """A solution with its first part on `device`, which is of the same class."""
+        here = found.placement[first]
+        if here == device:
+            return found
+        carriers = find_symmetry(self.instance.problem).carriers
+        back = [0] * len(carriers)
+        for d, image in enumerate(carriers[here]):
+            back[image] = d
+        placement = [carriers[device][back[d]] for d in found.placement]
+        return Solution(make_plan(found.plan.instance, placement), found.times, found.value)
 
 
 def _spread(options: Options, pool: ThreadPoolExecutor) -> Callable[..., Iterable[object]]:

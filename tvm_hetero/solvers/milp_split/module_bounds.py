@@ -16,6 +16,7 @@ first, so that a run can be repeated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.problem.schedule import OPTIMAL_GAP
@@ -24,6 +25,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule
 from tvm_hetero.solvers.milp_split.module_cpsat import search
+from tvm_hetero.solvers.milp_split.width_model import helps_by_width, search_widths
 from tvm_hetero.solvers.search.anneal_step import STEPS, anneal_solution
 from tvm_hetero.views.modularity import Piece
 
@@ -41,6 +43,10 @@ _QUICK, _MOST_QUICK = 600, 5e7
 _ANNEALING, _WINDOWS = 0.1, 0.4
 # Parts from which on annealing and neighbourhoods go on where CP-SAT is slow.
 _LARGE = 25
+# Of the work, what widths and each annealing after them may take.
+_BY_WIDTH, _ANNEALING_WIDTHS = 0.5, 0.3
+# Pairs of devices of all readings above which, with many teams, no model names devices.
+_TOO_MANY = 20_000
 
 
 @dataclass
@@ -51,6 +57,7 @@ class BoundEntry:
     low: float
     best: Solution | None = None
     level: int = 0
+    kinds: Sequence[int] = ()
 
     @property
     def value(self) -> float:
@@ -83,6 +90,10 @@ class BoundEntry:
             steps = min(_MOST_QUICK, _QUICK * len(piece) ** 2)
             self.take(anneal_solution(piece, self.best, options, budget, steps))
             return
+        if helps_by_width(piece, self.kinds):
+            self._by_width(options, budget)
+            if self.closed or count_reads(piece) > _TOO_MANY:
+                return
         if level >= 2 and len(piece) > _LARGE:
             steps = _ANNEALING * budget.work * STEPS
             self.take(anneal_solution(piece, self.best, options, budget, steps))
@@ -93,7 +104,29 @@ class BoundEntry:
         self.low = max(self.low, min(bound, self.best.value))
         self.take(found)
 
+    def _by_width(self, options: Options, budget: CpsatBudget) -> None:
+        """Widths alone, for half of the work, then annealing from what they give."""
+        assert self.best is not None, "there is a list schedule"
+        half = CpsatBudget(_BY_WIDTH * budget.work, budget.deadline)
+        budget.work -= half.work
+        found, bound = search_widths(self.piece, self.kinds, self.best, options, half)
+        budget.work += half.work
+        before = self.best
+        self.take(found)
+        self.low = max(self.low, min(bound, self.value))
+        if self.closed:
+            return
+        # Two starts are better than one: what widths give may be far from what annealing had.
+        for one in {id(one): one for one in (before, found) if one is not None}.values():
+            steps = _ANNEALING_WIDTHS * budget.work * STEPS
+            self.take(anneal_solution(self.piece, one, options, budget, steps))
+
     def take(self, found: Solution | None) -> None:
         """Keep a solution if it is better."""
         if found is not None and found.value < self.value:
             self.best = found
+
+
+def count_reads(piece: Piece) -> int:
+    """About how many rows a model of the devices has for what is read."""
+    return len(piece.names) ** 2 * sum(len(flow.readers) for flow in piece.tensors)

@@ -9,21 +9,31 @@ of all entries alike                                                       -> `M
     b_j = V - min over i of (V(i, j) + a_i)
 
 and the bound L that it proves raises all: M(i, j) >= L - a_i - b_j (see `module_cpsat`).
+
+Teams. Of cores that are alike there are many teams, and the ends of a module are only looked at by
+their *class*, the devices that symmetries carry into each other: M(I, J) is the least over all i in
+I and j in J. That loses nothing: what comes before i takes as long as what comes before any other
+of I, since a symmetry carries the one schedule into the other; so does `chain_table` when it joins.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
+from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import Prices, search, too_large_to_prove
+from tvm_hetero.solvers.milp_split.width_model import helps_by_width, search_widths
 from tvm_hetero.views.modularity import Module, Piece
+from tvm_hetero.views.symmetry import find_symmetry
 
 Ends = tuple[int, int]
 # A bound that was rounded down in its sums.
@@ -32,6 +42,8 @@ _ROUNDING = 1 - 1e-12
 _TOGETHER = 16
 # For every search for all: how much of the model is linear, and the part of the call's work.
 _SEARCHES = ((1, 0.05),)
+# The same of a search by widths; the level of a search by devices.
+_ALL_WIDTHS, _AFTER = 0.1, 2
 # The gap of an entry above which bounding all of them goes before.
 _WIDE = 0.02
 
@@ -50,35 +62,64 @@ class TableJob(Protocol):
 
 @dataclass
 class ModuleTable:
-    """A module's entries by the devices of its ends (-1: there is no end).
+    """A module's entries by the devices (of teams, classes) of its ends (-1: there is no end).
 
     Attributes
     ----------
+    kinds : for each device its class, by its first device; without teams itself.
     piece : the module with both ends free to be anywhere; its first part takes no time.
     level : what a round compares jobs by; a search for all comes with the first large ones.
     searches : how many searches for all entries at once there were.
+    by_width : whether they are by widths (`width_model`), as soon as there are schedules.
     """
 
     piece: Piece
     entries: dict[Ends, BoundEntry]
     first: int | None
     last: int | None
+    kinds: Sequence[int]
     level: int = 2
     searches: int = 0
+    by_width: bool = False
 
     @classmethod
-    def of(cls, piece: Piece, module: Module) -> ModuleTable:
-        """The table of a module whose parts are those of `piece`."""
+    def of(cls, piece: Piece, module: Module, ends: Deadline | None = None) -> ModuleTable:
+        """The table of a module whose parts are those of `piece`.
+
+        Raises
+        ------
+        SolverError
+            If the time is up: on a hundred devices an entry's bound takes a tenth of a second.
+        """
         first = None if module.first is None else 0
         last = None if module.last is None else len(piece) - 1
         free = piece.pinned({}, [] if first is None else [first])
+        kinds = classes_of(piece)
         entries: dict[Ends, BoundEntry] = {}
-        for i in (-1,) if first is None else piece.devices[first]:
-            for j in (-1,) if last is None else piece.devices[last]:
-                places = {p: d for p, d in ((first, i), (last, j)) if p is not None}
-                pinned = free.pinned(places)
-                entries[i, j] = BoundEntry(pinned, entry_bound(pinned))
-        return cls(free, entries, first, last)
+        for i, here in _by_class(piece, first, kinds).items():
+            for j, there in _by_class(piece, last, kinds).items():
+                if ends is not None and ends.passed():
+                    raise SolverError(
+                        "milp-split: the time is up before every module has a bound; raise the "
+                        "time limit"
+                    )
+                places = {p: few for p, few in ((first, here), (last, there)) if p is not None}
+                held = free.held(places)
+                entries[i, j] = BoundEntry(held, entry_bound(held), kinds=kinds)
+        by_width = helps_by_width(free, kinds)
+        level = 0 if by_width else _AFTER
+        return cls(free, entries, first, last, kinds, level=level, by_width=by_width)
+
+    def ends_of(self, placement: Sequence[int]) -> Ends:
+        """The entry that a solution is one of."""
+        first, last = (
+            -1 if p is None else self.kinds[placement[p]] for p in (self.first, self.last)
+        )
+        return first, last
+
+    def by_device(self, prices: Mapping[int, float]) -> dict[int, float]:
+        """Prices of classes as those of all their devices."""
+        return {d: prices[kind] for d, kind in enumerate(self.kinds) if kind in prices}
 
     def job(self, ends: Ends) -> TableJob:
         """What to do next where the entry of `ends` is open.
@@ -89,6 +130,9 @@ class ModuleTable:
         entry = self.entries[ends]
         if len(self.entries) == 1 or self.searches >= len(_SEARCHES):
             return entry
+        if self.by_width:
+            # Of many ends each would have to be bounded by itself, so this comes first.
+            return self
         if len(self.piece) < _TOGETHER or too_large_to_prove(self.piece):
             return entry
         wide = entry.value - entry.low > _WIDE * entry.value
@@ -96,48 +140,67 @@ class ModuleTable:
 
     def wish(self, work: float) -> float:
         """What the search for all would like to spend of a call that began with `work`."""
-        return _SEARCHES[self.searches][1] * work
+        return (_ALL_WIDTHS if self.by_width else _SEARCHES[self.searches][1]) * work
 
     def improve(self, options: Options, budget: CpsatBudget) -> None:
         """Bound all entries at once."""
         linear, _ = _SEARCHES[self.searches]
         self.searches += 1
-        for entry in self.entries.values():
+        likely = [min(self.entries.values(), key=lambda e: e.low)]
+        for entry in likely if self.by_width else self.entries.values():
             if entry.best is None:
                 entry.improve(options, budget)
         prices = self.prices()
         ends = min(self.entries, key=lambda e: (self.entries[e].value, e))
         best = self.entries[ends].best
-        assert best is not None, "every entry has a list schedule"
-        found, bound = search(
-            self.piece, best, options, budget, linear=linear, prove=True, prices=prices
-        )
+        assert best is not None, "every entry, or the likely one, has a list schedule"
+        if self.by_width:
+            found, bound = search_widths(self.piece, self.kinds, best, options, budget, prices)
+        else:
+            found, bound = search(
+                self.piece, best, options, budget, linear=linear, prove=True, prices=prices
+            )
         for own, entry in self.entries.items():
             low = bound - self._paid(own, prices)
             entry.low = max(entry.low, min(low * _ROUNDING, entry.value))
         if found is not None:
-            i, j = (-1 if p is None else found.placement[p] for p in (self.first, self.last))
             spans = found.times[: len(self.piece)]
-            entry = self.entries[i, j]
+            entry = self.entries[self.ends_of(found.placement)]
             entry.take(solution(entry.piece, found.placement, spans, found.hops))
 
     def prices(self) -> Prices:
         """Prices of the ends that make the values alike (see the head of this file)."""
-        value = {ends: entry.value for ends, entry in self.entries.items()}
+        # Of many ends few have a schedule: their bounds say as well which are dear.
+        value = {e: x.low if self.by_width else x.value for e, x in self.entries.items()}
         least = min(value.values())
         rows, columns = sorted({i for i, _ in value}), sorted({j for _, j in value})
         first = {i: least - min(value[i, j] for j in columns) for i in rows}
         last = {j: least - min(value[i, j] + first[i] for i in rows) for j in columns}
         prices: dict[tuple[int, int], float] = {}
         if self.first is not None:
-            prices |= {(self.first, i): price for i, price in first.items()}
+            prices |= {(self.first, i): price for i, price in self.by_device(first).items()}
         if self.last is not None:
-            prices |= {(self.last, j): price for j, price in last.items()}
+            prices |= {(self.last, j): price for j, price in self.by_device(last).items()}
         return prices
 
     def _paid(self, ends: Ends, prices: Prices) -> float:
         pairs = zip((self.first, self.last), ends, strict=True)
         return sum(prices[p, d] for p, d in pairs if p is not None)
+
+
+def classes_of(piece: Piece) -> Sequence[int]:
+    """For each device the first of its class (see the head of this file)."""
+    if piece.teams:
+        return find_symmetry(piece.problem).types()
+    return range(len(piece.names))
+
+
+def _by_class(piece: Piece, part: int | None, kinds: Sequence[int]) -> dict[int, list[int]]:
+    """The classes on which a part can run, and their devices."""
+    found: dict[int, list[int]] = {}
+    for d in (-1,) if part is None else piece.devices[part]:
+        found.setdefault(-1 if part is None else kinds[d], []).append(d)
+    return found
 
 
 def entry_bound(piece: Piece) -> float:

@@ -1,7 +1,7 @@
 """MILP-SPLIT: every objective by modules, exact where cutting is, with a true gap everywhere.
 
-After Y. Zhou et al., DiviML: a module-based heuristic for mapping neural networks onto
-heterogeneous platforms, ICCAD 2023, doi:10.1109/ICCAD57390.2023.10323837. The graph is cut at
+After Y. Ghannane, M. S. Abdelfattah, DiviML: a module-based heuristic for mapping neural networks
+onto heterogeneous platforms, ICCAD 2023, doi:10.1109/ICCAD57390.2023.10323837. The graph is cut at
 articulations; equal modules are found: `tvm_hetero.views.modularity`.
 
 Latency, with consecutive cuts a, b:
@@ -196,8 +196,13 @@ def solve_instance(
     """The least latency of an instance, divided or not, for which `cut_is_exact`.
 
     `known` is a solution to begin from; the answer is no worse.
+
+    Raises
+    ------
+    SolverError
+        If the time is up before every entry of the tables has its first bound.
     """
-    chain = TableChain(instance, modules_of(instance))
+    chain = TableChain(instance, modules_of(instance), options.ends)
     kept = _KEPT * budget.work if len(chain.modules) > 1 else 0.0
     budget.work -= kept
     chain.close(options, budget, math.inf if known is None else known.value)

@@ -88,7 +88,8 @@ class Squeeze:
         first = {i: p - min(before.values()) for i, p in before.items()}
         last = {j: max(after.values()) - p for j, p in after.items()}
         limit = (max(after.values()) - min(before.values())) * (1 - aim)
-        piece = add_prices(add_prices(table.piece, table.first, first), table.last, last)
+        piece = add_prices(table.piece, table.first, table.by_device(first))
+        piece = add_prices(piece, table.last, table.by_device(last))
         # By turns without and with linear programs: either shows what the other does not.
         verdict = refute(piece, limit, options, budget, linear=self.tries % 2)
         if verdict.refuted:
@@ -97,8 +98,7 @@ class Squeeze:
                 entry.low = max(entry.low, min(low * _ROUNDING, entry.value))
         elif verdict.found is not None:
             found = verdict.found
-            i, j = (-1 if p is None else found.placement[p] for p in (table.first, table.last))
-            entry = table.entries[i, j]
+            entry = table.entries[table.ends_of(verdict.found.placement)]
             spans = found.times[: len(piece)]
             value = entry.value
             entry.take(solution(entry.piece, found.placement, spans, found.hops))

@@ -36,6 +36,7 @@ _POINTERS = {
     "capacity": np.int64,
     "staged": np.uint8,
 }
+_CORES = {"core_begin": np.int32, "cores": np.int32}
 _RATES = {"watts": np.float64, "idle_watts": np.float64, "price": np.float64}
 _COUNTS = ("parts", "devices", "tensors", "tasks", "groups", "sizes", "links", "exclusive")
 
@@ -50,6 +51,8 @@ class ProblemArrays(ctypes.Structure):
         ("acyclic", ctypes.c_int32),
         ("latency_limit", ctypes.c_double),
         *((name, ctypes.c_void_p) for name in _RATES),
+        ("shared", ctypes.c_int32),
+        *((name, ctypes.c_void_p) for name in _CORES),
     )
 
 
@@ -72,7 +75,7 @@ def flatten(instance: Instance) -> tuple[ProblemArrays, list[AnyArray]]:
     try:
         arrays = {
             name: np.ascontiguousarray(columns[name], dtype)
-            for name, dtype in {**_POINTERS, **_RATES}.items()
+            for name, dtype in {**_POINTERS, **_RATES, **_CORES}.items()
         }
     except OverflowError as error:
         raise SolverError(
@@ -85,6 +88,7 @@ def flatten(instance: Instance) -> tuple[ProblemArrays, list[AnyArray]]:
     problem.tasks = 1 + int(arrays["task"].max())
     problem.sizes, problem.links = len(arrays["size_bytes"]), len(arrays["latency"])
     problem.exclusive = 1 + int(arrays["exclusive_link"].max())
+    problem.shared = len(instance.problem.platform.cliques)
     problem.kind = _KINDS[objective.kind]
     problem.acyclic = int(objective.contiguous)
     limit = objective.latency_limit
@@ -140,7 +144,7 @@ def _links(instance: Instance) -> dict[str, Any]:
                 continue
             link[a, b] = kinds.setdefault((found.latency, found.bandwidth), len(kinds))
             if found.exclusive:
-                exclusive[a, b] = max(instance.resources((a, b))) - k
+                exclusive[a, b] = instance.exclusive[a, b] - k
     return {
         "link": link,
         "exclusive_link": exclusive,
@@ -151,11 +155,16 @@ def _links(instance: Instance) -> dict[str, Any]:
 
 def _devices(instance: Instance) -> dict[str, Any]:
     devices = instance.problem.platform.devices
+    # A device that shares no core has itself alone, which the library knows.
+    first = len(devices) + len(instance.exclusive)
+    begin, cores = _rows([r - first for r in row if r >= first] for row in instance.cores)
     bound = zip(instance.memory_binds, instance.capacity, strict=True)
     return {
         "copy_engine": [device.overlap for device in devices],
         "capacity": [limit if binds and limit is not None else -1 for binds, limit in bound],
         "watts": [device.watts or 0.0 for device in devices],
         "idle_watts": [device.idle_watts for device in devices],
+        "core_begin": begin,
+        "cores": cores,
         "price": [(device.price or 0.0) / 3600 for device in devices],
     }

@@ -1,1 +1,1 @@
-"""Local search: annealing, hill climbing, genetic; random walk as their baseline."""
+"""Local search: annealing and hill climbing; genetic and random walk as their baselines."""

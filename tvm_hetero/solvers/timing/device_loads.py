@@ -1,8 +1,8 @@
 """The loads of a placement for throughput, kept up to date as groups of parts move.
 
-The load of a device is its executions, and the hops that occupy it; that of an exclusive link the
-hops over it (rule 7). In steady state a device holds the weights of its parts and every tensor
-made on or copied to it (rule 6).
+The load of a device is its executions, and the hops that occupy it (of a team, on each of its
+cores); that of an exclusive link is the hops over it (rule 7). In steady state a device holds the
+weights of its parts and every tensor made on or copied to it (rule 6).
 
 A move changes the loads only through the group's executions, the tensors that it makes and those
 that it reads, so only these are taken out and put back (`Loads.shift`).
@@ -22,7 +22,8 @@ def exact_value(instance: Instance, placement: Sequence[int]) -> float:
     seconds = dict.fromkeys(range(count), 0.0)
     held = [0] * count
     for v, d in enumerate(placement):
-        seconds[d] += instance.seconds[v][d]
+        for resource in instance.cores[d]:
+            seconds[resource] = seconds.get(resource, 0.0) + instance.seconds[v][d]
         held[d] += instance.unread[v]
     for v, d in {(instance.task_of[v], d): (v, d) for v, d in enumerate(placement)}.values():
         held[d] += instance.weights[v]
@@ -92,7 +93,9 @@ class Loads:
         for v in group:
             d = self.home[v]
             if d is not None:
-                self.seconds[d] += sign * self.instance.seconds[v][d]
+                for resource in self.instance.cores[d]:
+                    seconds = sign * self.instance.seconds[v][d]
+                    self.seconds[resource] = self.seconds.get(resource, 0.0) + seconds
                 self.bytes[d] += sign * self.instance.unread[v]
                 self._hold(v, d, sign)
         for t in tensors:

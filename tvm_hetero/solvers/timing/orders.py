@@ -53,34 +53,39 @@ class Delays:
         return self.known[key]
 
     def timed(self, parts: list[int], place: list[int]) -> Order:
-        """Every part as early as its inputs and the part before it on its device allow."""
-        instance = self.instance
-        free = [0.0] * len(instance.names)
+        """Every part as early as its inputs and the part before it on its device (on each core of a
+        team) allow.
+        """
+        instance, cores = self.instance, self.instance.cores
+        free = [0.0] * instance.resource_count
         start, end = [0.0] * len(parts), [0.0] * len(parts)
         for v in parts:
             d = place[v]
-            at = free[d]
+            at = max([free[r] for r in cores[d]])
             for t in instance.inputs[v]:
                 u = instance.tensors[t].maker
                 at = max(at, end[u] + self.copy(t, place[u], d))
             start[v] = at
-            free[d] = end[v] = at + instance.seconds[v][d]
+            end[v] = at + instance.seconds[v][d]
+            for r in cores[d]:
+                free[r] = end[v]
         return Order(parts, place, start, end)
 
     def tails(self, order: Order) -> Row:
         """For every part the time from its end to the end of all, along data and devices, s."""
         instance, place = self.instance, order.place
-        behind = [0.0] * len(instance.names)
+        cores, behind = instance.cores, [0.0] * instance.resource_count
         tail = [0.0] * len(order.parts)
         for v in reversed(order.parts):
             d = place[v]
-            longest = behind[d]
+            longest = max([behind[r] for r in cores[d]])
             for t in instance.outputs[v]:
                 for w in instance.tensors[t].readers:
                     e = place[w]
                     longest = max(longest, self.copy(t, d, e) + instance.seconds[w][e] + tail[w])
             tail[v] = longest
-            behind[d] = longest + instance.seconds[v][d]
+            for r in cores[d]:
+                behind[r] = longest + instance.seconds[v][d]
         return tail
 
     def neighbours(self, v: int) -> list[int]:

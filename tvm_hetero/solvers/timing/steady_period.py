@@ -8,6 +8,9 @@ two devices that lack a copy engine this always fits within the largest load, wh
 With three it may not: hops a -> b, b -> c and c -> a of one second exclude each other and take
 three, though each device has a load of two. The period is the largest load by definition (rule 7),
 so then the executions go first, back to back, and hops that stick out are moved back inside.
+
+Of teams, the executions on most cores go first: where teams are nested or apart, all cores of one
+are then free at the same time, and nothing waits.
 """
 
 from __future__ import annotations
@@ -52,9 +55,15 @@ def _pack(plan: TimedPlan, *, hops_first: bool) -> list[float]:
     ends = [0.0] * len(plan.instance.names)
     lines: dict[int, Timeline] = {}
     starts = [0.0] * len(plan)
-    order = sorted(range(len(plan)), key=lambda a: ((a < n) == hops_first, -plan.seconds(a), a))
-    for activity in order:
-        if activity < n and plan.placement[activity] not in hopped:
+    cores = plan.instance.cores
+    alone = [row == (d,) and d not in hopped for d, row in enumerate(cores)]
+
+    def turn(a: int) -> tuple[bool, int, float, int]:
+        width = len(cores[plan.placement[a]]) if a < n else 0
+        return (a < n) == hops_first, -width, -plan.seconds(a), a
+
+    for activity in sorted(range(len(plan)), key=turn):
+        if activity < n and alone[plan.placement[activity]]:
             # No gaps: one behind the other, and what takes no time at 0.
             device, seconds = plan.placement[activity], plan.seconds(activity)
             starts[activity] = ends[device] if seconds > 0 else 0.0

@@ -58,7 +58,7 @@ class TimedPlan:
         """What the activity occupies, for its whole length."""
         n = len(self.instance)
         if activity < n:
-            return (self.placement[activity],)
+            return self.instance.cores[self.placement[activity]]
         return self.instance.resources(self.hops[activity - n][1])
 
 

@@ -60,3 +60,27 @@ def test_ones_stand_on_a_diagonal_of_the_type_that_is_asked_for() -> None:
     ]
     nodes.insert(-2, nodes.pop())
     assert_same(typed_model(nodes, {"x": x}), {"x": x})
+
+
+def test_what_the_reference_evaluator_fails_on_is_folded_all_the_same() -> None:
+    """A depth that is a list of one; a mean whose first operand is not the largest (onnx 1.23)."""
+    x = np.arange(3, dtype=np.float32)
+    constants: dict[str, Array] = {
+        "depth": np.array([4]),
+        "values": np.array([0, 1], np.float32),
+        "places": np.array([1, -1, 7]),
+        "two": np.array([-2], np.float32),
+    }
+    nodes = [
+        helper.make_node("OneHot", ["places", "depth", "values"], ["hot"], axis=0),
+        helper.make_node("Mean", ["two", "hot"], ["mean"]),
+        helper.make_node("Add", ["x", "mean"], ["y"]),
+        helper.make_node("Add", ["x", "hot"], ["z"]),
+    ]
+    hot = one_hot4(constants["places"])
+    assert_same(typed_model(nodes, {"x": x}, constants), {"x": x}, [x + (hot - 2) / 2, x + hot])
+
+
+def one_hot4(places: Array) -> Array:
+    """Four places along axis 0."""
+    return (np.where(places < 0, places + 4, places) == np.arange(4)[:, None]).astype(np.float32)

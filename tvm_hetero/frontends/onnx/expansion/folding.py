@@ -220,7 +220,7 @@ def _run(
     try:
         model = onnx.helper.make_model(body, opset_imports=opset)
         with np.errstate(all="ignore"):
-            results = _gather_elements(node, feeds) or ReferenceEvaluator(model).run(None, feeds)
+            results = _by_numpy(node, feeds) or ReferenceEvaluator(model).run(None, feeds)
     except Exception as error:
         raise ModelError(
             f"{origin} cannot be computed from its constants: "
@@ -230,12 +230,26 @@ def _run(
     return {name: np.asarray(r) for name, r in zip(names, results, strict=True)}
 
 
-def _gather_elements(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
-    """Return what GatherElements makes; None of other nodes.
+def _by_numpy(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+    """Return what a node makes that onnx's reference (1.23) fails on; None of other nodes.
 
-    onnx's reference (1.23) fails where the axis is longer than 32 (numpy's `choose`).
+    GatherElements along an axis longer than 32 (numpy's `choose`), OneHot whose depth is a list of
+    one, Mean of operands of which the first is not the largest.
     """
-    if node.op_type != "GatherElements":
-        return None
-    data, indices = (feeds[name] for name in node.input)
-    return [np.take_along_axis(data, indices, int(attribute(node, "axis", 0)))]
+    operands = [feeds[name] for name in node.input if name]
+    if node.op_type == "GatherElements":
+        data, indices = operands
+        return [np.take_along_axis(data, indices, int(attribute(node, "axis", 0)))]
+    if node.op_type == "Mean":
+        dtype = operands[0].dtype
+        return [(sum(operands, np.zeros((), dtype)) / len(operands)).astype(dtype)]
+    if node.op_type == "OneHot" and operands[1].size == 1:
+        return [_one_hot(operands[0], int(operands[1].item()), operands[2], node)]
+    return None
+
+
+def _one_hot(indices: np.ndarray, depth: int, values: np.ndarray, node: NodeProto) -> np.ndarray:
+    wrapped = np.where(indices < 0, indices + depth, indices)
+    axis = int(attribute(node, "axis", -1)) % (indices.ndim + 1)
+    places = np.arange(depth).reshape([-1, *[1] * (indices.ndim - axis)])
+    return np.where(np.expand_dims(wrapped, axis) == places, values[1], values[0])

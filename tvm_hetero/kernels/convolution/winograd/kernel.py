@@ -31,6 +31,8 @@ How it is done
                 each tile: 16 vectors of results
                 transposed: L pixels of a channel side by side; what is fused behind; stored
 
+    Cores share the blocks of tiles and the output channels (`cores`).
+
     V, U and M stay in the second-level cache, or V is read from beyond it, in its order. The
     transforms and transpositions work on vectors of channels, whatever the width of an image.
 
@@ -45,6 +47,7 @@ from typing import TYPE_CHECKING
 
 from tvm import s_tir, tirx
 
+from tvm_hetero.kernels.convolution.winograd.cores import shared_sizes
 from tvm_hetero.kernels.convolution.winograd.input_transform import transform_data
 from tvm_hetero.kernels.convolution.winograd.match import Convolution, convolution_of
 from tvm_hetero.kernels.convolution.winograd.output_transform import store_results
@@ -57,7 +60,7 @@ from tvm_hetero.kernels.convolution.winograd.sizes import (
     sizes_of,
 )
 from tvm_hetero.kernels.cpu.compilation import WRITTEN_OUT
-from tvm_hetero.kernels.tir.statements import PARALLEL, SERIAL, loop, sequence
+from tvm_hetero.kernels.tir.statements import PARALLEL, loop, sequence, whole
 
 if TYPE_CHECKING:
     from typing import Any
@@ -90,11 +93,19 @@ def make_winograd(func: tirx.PrimFunc, unit: VectorUnit, cores: int) -> tirx.Pri
         If it is no convolution of that kind (see the file's text).
     """
     conv = convolution_of(func)
-    sizes = sizes_of(conv, unit)
+    sizes, parts = shared_sizes(conv, unit, cores) if cores > 1 else (sizes_of(conv, unit), 1)
     data = Matrices.of("V", sizes.padded, sizes.lanes, conv.channels // sizes.lanes)
-    kind = PARALLEL if cores > 1 else SERIAL
-    body = loop("block", sizes.blocks, lambda b: _block(conv, sizes, data, b, kind))
-    root = s_tir.SBlock([], [], [], "root", sequence(body), alloc_buffers=[data.buffer])
+    if sizes.blocks * parts == 1 or cores == 1:
+        body = loop("block", sizes.blocks, lambda b: _block(conv, sizes, data, b, whole(0), 1))
+        root = s_tir.SBlock([], [], [], "root", sequence(body), alloc_buffers=[data.buffer])
+    else:
+        # The parts of a core follow one another: it has written what it reads in the next kernel.
+        body = loop("piece", sizes.blocks * parts, lambda piece: make_block(
+            "winograd_piece",
+            _block(conv, sizes, data, piece % sizes.blocks, piece // sizes.blocks, parts),
+            [data.buffer],
+        ), PARALLEL)  # fmt: skip
+        root = s_tir.SBlock([], [], [], "root", sequence(body))
     realize = s_tir.SBlockRealize([], tirx.const(True, "bool"), root)
     made = tirx.PrimFunc(func.params, realize, func.ret_type, func.attrs, func.span)
     return made.with_attr(WRITTEN_OUT, True)
@@ -113,18 +124,19 @@ def share_of_plain(func: tirx.PrimFunc, unit: VectorUnit) -> float:
 
 
 def _block(
-    conv: Convolution, sizes: WinogradSizes, data: Matrices, number: Expr, kind: tirx.ForKind
+    conv: Convolution, sizes: WinogradSizes, data: Matrices, number: Expr, part: Expr, parts: int
 ) -> list[tirx.Stmt]:
-    """One block of tiles."""
+    """One block of tiles, for a part of the output channels."""
     place = sizes.place(number)
+    groups = conv.packed_channels // sizes.together // parts
     return [
         loop(
             "channels", conv.channels // sizes.lanes,
-            lambda c: transform_data(conv, sizes, data, place, c), kind,
+            lambda c: transform_data(conv, sizes, data, place, c),
         ),
         loop(
-            "results", conv.packed_channels // sizes.together,
-            lambda o: _results(conv, sizes, data, place, o * sizes.together), kind,
+            "results", groups,
+            lambda o: _results(conv, sizes, data, place, (part * groups + o) * sizes.together),
         ),
     ]  # fmt: skip
 

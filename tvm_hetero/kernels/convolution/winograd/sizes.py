@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     Expr = Any
 
 TILES = 64
-_MOST_TOGETHER = 64
+MOST_TOGETHER = 64
 _SHARE = 0.6
 _BYTES = 4
-_WEIGHTS, _DATA, _RESULTS = 130.0, 250.0, 230.0
+WEIGHTS, DATA, RESULTS = 130.0, 250.0, 230.0
 _LOSSES = 1.2
 
 
@@ -112,16 +112,30 @@ def sizes_of(conv: Convolution, unit: VectorUnit) -> WinogradSizes:
     ValueError
         If vectors would be partly empty.
     """
-    lanes = unit.lanes
-    images, channels, height, width = conv.results
-    if conv.channels % lanes or channels % lanes:
-        raise ValueError(f"channels are expected to be multiples of {lanes}")
-    all_rows, columns = -(-height // STEP), -(-width // STEP)
-    rows = _rows(all_rows, columns)
+    fit = fitting_channels(conv, unit.lanes)
+    together = max((n for n in fit if n <= MOST_TOGETHER), default=min(fit))
+    return sizes_with(conv, unit, _rows(*tiles_of_image(conv)), together)
+
+
+def tiles_of_image(conv: Convolution) -> tuple[int, int]:
+    """Rows of tiles of an image, and tiles of a row."""
+    _, _, height, width = conv.results
+    return -(-height // STEP), -(-width // STEP)
+
+
+def sizes_with(conv: Convolution, unit: VectorUnit, rows: int, together: int) -> WinogradSizes:
+    """The sizes with so many rows of tiles in a block, and output channels at a time.
+
+    Raises
+    ------
+    ValueError
+        As `sizes_of`.
+    """
+    lanes, images = unit.lanes, conv.results[0]
+    all_rows, columns = tiles_of_image(conv)
     many = _images(images, rows * columns) if rows == all_rows else 1
     strips = -(-all_rows // rows)
     _require_pixels(conv, [min(s * rows, all_rows - rows) for s in range(strips)], rows, lanes)
-    together = _together(conv, lanes)
     vectors, scalars = _tile(together, unit, many * rows * columns)
     return WinogradSizes(
         lanes, many, rows, columns, all_rows - rows, strips, images // many * strips, together,
@@ -133,8 +147,8 @@ def estimate_ratio(conv: Convolution, sizes: WinogradSizes, unit: VectorUnit) ->
     """What the kernel should take, as a share of what plain sums take; see the file's text."""
     inner, outer, tiles = conv.channels, conv.results[1], sizes.padded
     pixels = conv.results[0] * conv.results[2] * conv.results[3] / sizes.blocks
-    products = (ELEMENTS * tiles / unit.fmas + _WEIGHTS) * inner * outer
-    moved = tiles * (_DATA * inner + _RESULTS * outer)
+    products = (ELEMENTS * tiles / unit.fmas + WEIGHTS) * inner * outer
+    moved = tiles * (DATA * inner + RESULTS * outer)
     return _LOSSES * (products + moved) * unit.fmas / (WINDOW**2 * pixels * inner * outer)
 
 
@@ -162,13 +176,21 @@ def _require_pixels(conv: Convolution, firsts: list[int], rows: int, lanes: int)
             raise ValueError(f"blocks of an image are expected to have {lanes} pixels")
 
 
-def _together(conv: Convolution, lanes: int) -> int:
-    """Output channels at a time: whole packed blocks, whole vectors."""
+def fitting_channels(conv: Convolution, lanes: int) -> list[int]:
+    """How many output channels may be computed at a time: whole packed blocks, whole vectors.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or input channels do not fill vectors.
+    """
+    if conv.channels % lanes or conv.results[1] % lanes:
+        raise ValueError(f"channels are expected to be multiples of {lanes}")
     every = range(conv.packed, conv.packed_channels + 1, conv.packed)
     fit = [n for n in every if conv.packed_channels % n == 0 and n % lanes == 0]
     if not fit:
         raise ValueError(f"output channels are expected to be multiples of {lanes}")
-    return max((n for n in fit if n <= _MOST_TOGETHER), default=min(fit))
+    return fit
 
 
 def _depth(channels: int, together: int, unit: VectorUnit) -> int:
@@ -179,13 +201,17 @@ def _depth(channels: int, together: int, unit: VectorUnit) -> int:
     return unit.lanes * max(fit, default=1)
 
 
+def cycles_of_products(vectors: int, scalars: int, unit: VectorUnit, tiles: int) -> float:
+    """Cycles for an input channel and a vector of output channels, all tiles, one element."""
+    taken = (vectors * scalars / unit.fmas, unit.latency, (vectors + scalars) / unit.loads)
+    return -(-tiles // scalars) * combine_limits(taken) / vectors
+
+
 def _tile(together: int, unit: VectorUnit, tiles: int) -> tuple[int, int]:
     """Vectors and scalars of the register tile that takes the fewest cycles for each product."""
 
     def cycles(tile: tuple[int, int]) -> float:
-        v, t = tile
-        step = combine_limits((v * t / unit.fmas, unit.latency, (v + t) / unit.loads))
-        return -(-tiles // t) * step / v
+        return cycles_of_products(*tile, unit, tiles)
 
     across = together // unit.lanes
     fit = [

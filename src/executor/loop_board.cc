@@ -1,0 +1,108 @@
+#include "executor/loop_board.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace tvm_hetero {
+namespace {
+
+// More pieces than threads: the last ones to end wait for a part of a share only. Each begins anew
+// with what a loop does before its first turn, so not too many.
+constexpr int kPiecesPerThread = 4;
+constexpr int kMostPieces = 0xffff;
+
+// The word: 32 bits count the loops, 16 are the end of the share, 16 its next piece.
+uint64_t WordOf(uint32_t loop, int next, int end) {
+  return (static_cast<uint64_t>(loop) << 32) | (static_cast<uint64_t>(end) << 16) |
+         static_cast<uint64_t>(next);
+}
+uint32_t LoopOf(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
+int EndOf(uint64_t word) { return static_cast<int>((word >> 16) & 0xffff); }
+int NextOf(uint64_t word) { return static_cast<int>(word & 0xffff); }
+
+}  // namespace
+
+size_t LoopBoard::AddHelper(Parker* helper) {
+  helpers_.push_back(helper);
+  shares_.emplace_back();
+  return helpers_.size();
+}
+
+int LoopBoard::Run(ParallelLoop loop, void* data, int pieces) noexcept {
+  const auto threads = static_cast<int>(shares_.size());
+  if (pieces <= 0) pieces = threads * kPiecesPerThread;
+  if (threads == 1) pieces = 1;
+  pieces = std::min(pieces, kMostPieces);
+  loop_ = loop;
+  data_ = data;
+  environment_.pieces = pieces;
+  done_.store(0, std::memory_order_relaxed);
+  at_work_.store(true, std::memory_order_relaxed);
+  ++loops_;
+  for (int i = 0; i < threads; ++i) {
+    shares_[i].word.store(WordOf(loops_, pieces * i / threads, pieces * (i + 1) / threads));
+  }
+  for (Parker* helper : helpers_) helper->Unpark();
+  Help(0);
+  // The last pieces are in work elsewhere. They are short; where they are not, since a core is
+  // somebody else's, sleeping would not end them sooner.
+  for (int turn = 0; done_.load(std::memory_order_acquire) < pieces; ++turn) {
+    turn < 4096 ? Relax() : std::this_thread::yield();
+  }
+  if (!failed_) return 0;
+  ffi::details::SetSafeCallRaised(*failed_);
+  failed_.reset();
+  return -1;
+}
+
+bool LoopBoard::IsOpen() const {
+  return std::any_of(shares_.begin(), shares_.end(), [](const Share& share) {
+    const uint64_t word = share.word.load();
+    return NextOf(word) < EndOf(word);
+  });
+}
+
+void LoopBoard::Help(size_t self) noexcept {
+  for (int piece; (piece = TakeFirst(self)) >= 0;) RunPiece(piece);
+  for (size_t step = 1; step < shares_.size(); ++step) {
+    const size_t other = (self + step) % shares_.size();
+    for (int piece; (piece = TakeLast(other)) >= 0;) RunPiece(piece);
+  }
+}
+
+/*! \brief Take the first piece that is left of a share; -1 if there is none. */
+int LoopBoard::TakeFirst(size_t of) noexcept {
+  std::atomic<uint64_t>& share = shares_[of].word;
+  uint64_t word = share.load();
+  while (NextOf(word) < EndOf(word)) {
+    if (share.compare_exchange_weak(word, word + 1)) return NextOf(word);
+  }
+  return -1;
+}
+
+/*! \brief Take the last piece that is left of a share; -1 if there is none. */
+int LoopBoard::TakeLast(size_t of) noexcept {
+  std::atomic<uint64_t>& share = shares_[of].word;
+  uint64_t word = share.load();
+  while (NextOf(word) < EndOf(word)) {
+    const uint64_t less = WordOf(LoopOf(word), NextOf(word), EndOf(word) - 1);
+    if (share.compare_exchange_weak(word, less)) return EndOf(word) - 1;
+  }
+  return -1;
+}
+
+void LoopBoard::RunPiece(int piece) noexcept {
+  const LoopsOfThread alone(nullptr);  // a loop within a loop is one piece
+  if (loop_(piece, &environment_, data_) != 0) KeepError();
+  done_.fetch_add(1, std::memory_order_release);
+}
+
+/*! \brief Take the calling thread's raised error, for who ran the loop. */
+void LoopBoard::KeepError() noexcept {
+  ffi::Error error = ffi::details::MoveFromSafeCallRaised();
+  std::lock_guard<std::mutex> lock(failing_);
+  if (!failed_) failed_ = std::move(error);
+}
+
+}  // namespace tvm_hetero

@@ -1,0 +1,84 @@
+"""Devices that share cores: one thread a core, which meet for the steps of several cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import tvm_ffi
+
+from tests.executor.test_native_threads import thread_status
+from tests.executor.test_team import X, convolutions
+from tests.models import as_schedule, lowered, teams_of_cpus, unit_problem
+from tests.waiting import eventually
+from tvm_hetero.compiler.build import build
+from tvm_hetero.errors import RunError
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.passes.annotate_devices import annotate_devices
+
+CORES = sorted(os.sched_getaffinity(0))[:2]
+pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+
+
+def executor(*devices: str) -> Executor:
+    """Convolutions, each on a device, as often as need be."""
+    platform = teams_of_cpus()
+    module = lowered(convolutions(), platform)
+    problem = unit_problem(module, platform)
+    tasks = problem.graph.topological_order
+    steps = [(task, devices[i % len(devices)], (0,)) for i, task in enumerate(tasks)]
+    return Executor(build(annotate_devices(module, problem, as_schedule(problem, steps))))
+
+
+@pytest.fixture
+def meeting() -> Iterator[Executor]:
+    with executor("both", "little", "big") as made:
+        yield made
+
+
+def test_there_is_one_thread_a_core(meeting: Executor) -> None:
+    for name, core in (("big", CORES[0]), ("little", CORES[-1])):
+        (status,) = thread_status(name)
+        assert status["Cpus_allowed_list"] == str(core)
+    assert not thread_status("both")
+    assert not thread_status("both/1")
+    meeting.close()
+    assert eventually(lambda: not thread_status("little"))
+
+
+def test_a_core_that_only_helps_has_a_thread_too() -> None:
+    with executor("both"):
+        assert len(thread_status("big")) == len(thread_status("little")) == 1
+
+
+@pytest.mark.parametrize("devices", [("both",), ("both", "big"), ("little", "both"), ("big",)])
+def test_the_result_is_that_of_each_alone(devices: tuple[str, ...]) -> None:
+    with executor("little") as alone, executor(*devices) as made:
+        expected = alone.run(input0=X)[0].numpy()
+        for _ in range(20):
+            assert np.allclose(made.run(input0=X)[0].numpy(), expected, rtol=1e-3, atol=1e-4)
+        for out in made.map([{"input0": X}] * 10):
+            assert np.allclose(out[0].numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_trace_names_the_team(meeting: Executor) -> None:
+    meeting.run(input0=X)
+    assert {step.run_by for step in meeting.trace()} == {"both", "little", "big"}
+
+
+def test_every_workspace_of_a_meeting_fails(meeting: Executor) -> None:
+    expected = meeting.run(input0=X)[0].numpy().tobytes()
+    inject, failed = tvm_ffi.get_global_func("tvm_hetero.inject_fault"), 0
+    for nth in range(1, 100):
+        inject("workspace", nth)
+        try:
+            meeting.run(input0=X)
+        except RunError as error:
+            assert f"injected fault: workspace {nth}" in str(error)
+            failed += 1
+        finally:
+            inject("workspace", 0)
+        assert meeting.run(input0=X)[0].numpy().tobytes() == expected
+    assert 3 < failed < 99

@@ -1,0 +1,65 @@
+"""Devices that share cores: who excludes whom, and what a platform of them may not say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tvm_hetero.errors import PlatformError
+from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform.teams import nested
+
+
+def platform(*sets: tuple[int, ...]) -> Platform:
+    return Platform(tuple(Device(f"t{i}", cores=cores) for i, cores in enumerate(sets)))
+
+
+def test_devices_with_a_core_in_common_exclude_each_other() -> None:
+    both = platform((0,), (1,), (0, 1))
+    assert both.cliques == ((0, 2), (1, 2))
+    assert both.rivals("t2") == ("t0", "t1")
+    assert both.rivals("t0") == ("t2",)
+    assert both.team_cores["t2"] == (("node0", 0), ("node0", 1))
+
+
+def test_every_core_says_who_is_on_it() -> None:
+    assert platform((0, 1), (1, 2)).cores == {
+        ("node0", 0): (0,),
+        ("node0", 1): (0, 1),
+        ("node0", 2): (1,),
+    }
+
+
+def test_of_cores_with_the_same_devices_or_fewer_one_is_enough() -> None:
+    assert platform((0, 1, 2, 3), (0, 1)).cliques == ((0, 1),)
+    assert platform((0, 1, 2), (0, 1), (0,)).cliques == ((0, 1, 2),)
+    assert platform((0, 1), (1, 2), (0, 2)).cliques == ((0, 1), (0, 2), (1, 2))
+
+
+def test_cores_of_other_nodes_are_other_cores() -> None:
+    apart = Platform((Device("a", cores=(0,)), Device("b", node="node1", cores=(0,))))
+    assert apart.cliques == () and apart.team_cores == {}
+
+
+def test_cores_that_may_be_shared_exclude_nobody() -> None:
+    rows = platform((0,), (0, 1)).devices
+    asked = Platform(rows, shared_cores=True)
+    assert asked.cliques == () and asked.rivals("t0") == ()
+
+
+def test_a_memory_limit_of_a_team_is_refused_since_memory_is_the_nodes() -> None:
+    rows = (Device("a", cores=(0,), memory=8), Device("b", cores=(0, 1)))
+    with pytest.raises(PlatformError, match=r"'a' shares a core with 'b'.*leave 'memory' out"):
+        Platform(rows)
+    assert Platform(rows, shared_cores=True).devices == rows
+    assert Platform((rows[0], Device("b", cores=(1,)))).devices[0].memory == 8
+
+
+def test_teams_are_nested_where_one_holds_the_other() -> None:
+    for sets, expected in (
+        (((0,), (1,), (0, 1)), True),
+        (((0,), (0, 1), (0, 1, 2)), True),
+        (((0, 1), (1, 2)), False),
+        (((0,), (1, 2), (0, 1, 2), (2, 3)), False),
+    ):
+        own = platform(*sets)
+        assert nested(own.devices, own.cliques) is expected
