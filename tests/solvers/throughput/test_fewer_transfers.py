@@ -168,6 +168,15 @@ def test_copies_that_block_are_counted_by_the_rules_alone() -> None:
     assert effective_load(problem, found) == pytest.approx(found.value)
 
 
+def test_where_nothing_is_handed_over_in_one_memory_the_plan_stays() -> None:
+    # 0.25 % are gained by seven hand-overs, which the rules have counted: each has its own memory.
+    apart = tuple(replace(device, target=None) for device in CORES)
+    problem = free_links(chain([(1.0, 1.005), (1.005, 1.0)] * 4, batch=1, devices=apart))
+    found = solve(problem, "throughput", counted(time_limit=2))
+    assert len(found.copies) >= 2
+    assert prefer_fewer_transfers(problem, found) is found
+
+
 def test_a_device_that_cannot_run_everything_gets_no_element() -> None:
     problem = chain([(1.0, 1.0)] * 2, batch=2)
     problem = replace(problem, costs={**problem.costs, "t1": {"core0": Cost(((1, 1.0),))}})

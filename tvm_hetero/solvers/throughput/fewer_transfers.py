@@ -14,7 +14,9 @@ are compared by the largest paid(d)                                           ->
 
 Candidates are the solver's plan, whole elements (`_elements`) and contiguous stages (`_stages`).
 The first of the plain ones that is paid up to `TOLERANCE` more for than the best of the three
-takes its place. Its value may be larger than the solver's; the lower bound stays.
+takes its place. Its value may be larger than the solver's; the lower bound stays. Where the
+solver's plan hands over nothing in one memory (accelerators, whose copies the rules have counted),
+there is nothing to save, and a plain plan has to be as good.
 
 Derivation: docs/method/fewer-transfers.md.
 """
@@ -58,7 +60,8 @@ def prefer_fewer_transfers(
         return schedule
     plans = [_elements(problem), _stages(problem, ends), schedule]
     paid_for = [(effective_load(problem, each), each) for each in plans if each is not None]
-    enough = min(seconds for seconds, _ in paid_for) * (1 + TOLERANCE)
+    tolerance = TOLERANCE if _passed_in_memory(problem, schedule) else 0.0
+    enough = min(seconds for seconds, _ in paid_for) * (1 + tolerance)
     seconds, best = next(each for each in paid_for if each[0] <= enough)
     plainer = _handed_over(best) < _handed_over(schedule)
     if not plainer and seconds >= effective_load(problem, schedule):
@@ -76,12 +79,7 @@ def prefer_fewer_transfers(
 def effective_load(problem: Problem, schedule: Schedule) -> float:
     """What the device that pays most pays for a batch, s."""
     busy = dict(loads(problem, schedule.executions, schedule.copies))
-    passed = []
-    for hop in schedule.copies:
-        link = problem.platform.link(hop.src, hop.dst)
-        if link is not None and _shared(problem, link):
-            nbytes = problem.graph.tensors[hop.tensor].bytes * len(hop.elements)
-            passed.append((link, nbytes))
+    passed = _passed_in_memory(problem, schedule)
     waiting = (_depth(problem, schedule) + 2) * sum(nbytes for _, nbytes in passed)
     cold = 1 - CACHE / max(waiting, CACHE)
     for link, nbytes in passed:
@@ -94,6 +92,17 @@ def effective_load(problem: Problem, schedule: Schedule) -> float:
             if not device.overlap:  # the rules have counted it as warm
                 busy[device.name] += seconds - link.seconds(nbytes)
     return max(busy.values(), default=0.0)
+
+
+def _passed_in_memory(problem: Problem, schedule: Schedule) -> list[tuple[Link, int]]:
+    """The hand-overs in one memory: the link of each, and its bytes."""
+    passed = []
+    for hop in schedule.copies:
+        link = problem.platform.link(hop.src, hop.dst)
+        if link is not None and _shared(problem, link):
+            nbytes = problem.graph.tensors[hop.tensor].bytes * len(hop.elements)
+            passed.append((link, nbytes))
+    return passed
 
 
 def _depth(problem: Problem, schedule: Schedule) -> int:

@@ -2,14 +2,15 @@
 
     1. bound      the linear program of `views.task_classes`, and where copies or memory are in the
                   way that of `share_program`; done where a value meets it. Along chains `chain`
-                  raises it, given the best value so far, along modules `identical_devices` (all
-                  three of `bounds.throughput`)
+                  raises it, given the best value so far, along modules `identical_devices`, and
+                  `covering` by what one device can hold (all of `bounds.throughput`)
     2. starts     the shares of classes rounded (`class_rounding`), which is nearly all where copies
                   are in no one's way; else also greedy balancing, contiguous stages along an
-                  order, which copy little, and the shares of groups cut at a threshold
+                  order, which copy little, the shares of groups cut at a threshold
                   (`threshold_rounding`)
-    3. annealing  of the starts in C++ (without the library: moves of single groups); some times
-                  from the cut shares, as the values of such runs are a percent apart
+    3. annealing  of blocks of neighbours and of groups in turns (`level_annealing`), from the best;
+                  then of the starts in C++ (without the library: moves of single groups); some
+                  times from the cut shares, as the values of such runs are a percent apart
     4. CP-SAT     from the best, where the model is small enough to be searched
     5. tidying    moves that save copied bytes and do not raise the value
 
@@ -24,13 +25,14 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
 
 from tvm_hetero.bounds.throughput.chain import chain_bound
+from tvm_hetero.bounds.throughput.covering import covering_bound
 from tvm_hetero.bounds.throughput.identical_devices import MOST, run_bound
 from tvm_hetero.bounds.throughput.share_program import (
     ALL_ROWS,
@@ -52,9 +54,11 @@ from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
+from tvm_hetero.solvers.throughput.level_annealing import anneal_in_levels
 from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
 from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
-from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
+from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Division, Instance, instance_of
 from tvm_hetero.views.task_classes import shares_of
 
@@ -73,8 +77,24 @@ _CUT_A_SECOND = 500
 # The part of the clock after which starts are cut, those along an order.
 _STARTING = 0.9
 _PATIENT = 30.0
+# Of the limit, what the work of prices and sets stands for; and of the clock, when no table of
+# theirs is begun any more.
+_COVERING, _COVERED = 0.3, 0.5
 # Placements of one module that are listed for each second of the limit.
 _LISTED_A_SECOND = 15_000
+
+
+@dataclass(frozen=True)
+class _LevelRounds:
+    """How much blocks are annealed: steps a second of the limit, share of the clock, the turn."""
+
+    steps: int
+    share: float
+    turn: int
+
+
+# Before the bound that is the better for a better value, and after it.
+_FIRST_ROUNDS, _MORE_ROUNDS = _LevelRounds(2_000_000, 0.3, 0), _LevelRounds(8_000_000, 0.8, 1)
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -94,16 +114,18 @@ def solve(problem: Problem, options: Options) -> Schedule:
         return replace(stages.solve(problem, options), solver="throughput")
     budget = CpsatBudget.of(options, time.monotonic())
     instance = instance_of(problem)
-    classes = shares_of(instance, rates(instance))
-    bound, weights = classes.value, np.zeros(len(instance.names))
-    cut = None
     rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
-    if instance.contended:
-        shares = share_program(instance, rows)
-        bound, weights = max(bound, shares.value), shares.weights
-        if len(instance) <= options.time_limit * _MOVED_A_SECOND:
-            cut = share_cut(instance, shares)
-    best = _search(instance, options.start, bound, options, budget, cut)
+    bound, weights, cut = _share(instance, rows, options)
+    starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
+    best = options.start
+    for plan in starts:
+        best = _better(instance, best, plan, options)
+    best = _anneal_blocks(instance, best, bound, options, budget, _FIRST_ROUNDS)
+    if best is not None and not options.within_gap(best.value, bound):
+        work, until = _COVERING * options.time_limit, _at(budget, _COVERED)
+        bound = max(bound, covering_bound(instance, best.value, weights, work, until))
+    best = _anneal_blocks(instance, best, bound, options, budget, _MORE_ROUNDS)
+    best = _search(instance, best, bound, options, budget, starts, cut)
     if best is not None and problem.batch > 1 and not options.within_gap(best.value, bound):
         best = _search_parts(problem, best, bound, options, budget)
     if best is not None and instance.contended and not options.within_gap(best.value, bound):
@@ -115,6 +137,48 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None or (not closed and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
+
+
+def _share(
+    instance: Instance, rows: int, options: Options
+) -> tuple[float, FloatArray, list[int] | None]:
+    """The bound of shares, the weights of devices' loads in it, and a plan cut from the shares."""
+    bound = shares_of(instance, rates(instance)).value
+    if not instance.contended:
+        return bound, np.zeros(len(instance.names)), None
+    shares = share_program(instance, rows)
+    small = len(instance) <= options.time_limit * _MOVED_A_SECOND
+    cut = share_cut(instance, shares) if small else None
+    return max(bound, shares.value), shares.weights, cut
+
+
+def _at(budget: CpsatBudget, part: float) -> float:
+    """The moment when a part of what is left of the clock has gone."""
+    now = time.monotonic()
+    return now + part * (budget.deadline - now)
+
+
+def _anneal_blocks(
+    instance: Instance,
+    best: Schedule | None,
+    bound: float,
+    options: Options,
+    budget: CpsatBudget,
+    rounds: _LevelRounds,
+) -> Schedule | None:
+    """The best, and what blocks of neighbours make of it where copies are in the way."""
+    small = len(instance) <= options.time_limit * _MOVED_A_SECOND
+    if best is None or not instance.contended or not small:
+        return best
+    if options.within_gap(best.value, bound):
+        return best
+    plan = placement_of(instance, best)
+    if plan is None:
+        return best
+    steps = int(rounds.steps * options.time_limit)
+    seconds = rounds.share * (budget.deadline - time.monotonic())
+    found = anneal_in_levels(instance, plan, bound, options, steps, seconds, rounds.turn)
+    return best if found is None else _better(instance, best, found, options)
 
 
 def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[list[int]]:
@@ -166,10 +230,10 @@ def _search(
     bound: float,
     options: Options,
     budget: CpsatBudget,
+    starts: Sequence[list[int]],
     cut: list[int] | None = None,
 ) -> Schedule | None:
-    """The best of all starts, and of what annealing makes of them where the bound is not met."""
-    starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
+    """The best of all, and of what annealing makes of the starts where the bound is not met."""
     for plan in starts:
         best = _better(instance, best, plan, options)
     valued = sorted(((exact_value(instance, plan), plan) for plan in starts), key=itemgetter(0))
@@ -240,7 +304,7 @@ def _search_parts(
     instance = Instance(problem, divide_evenly(problem))
     if len(instance) > _MOST_PARTS or not instance.divided:
         return best
-    found = _search(instance, best, bound, options, budget)
+    found = _search(instance, best, bound, options, budget, _starts(instance, options, budget))
     return best if found is None else found
 
 
