@@ -79,7 +79,8 @@ def merged(suite: str, fresh: list[Row]) -> list[Row]:
     """The rows of the last results with `fresh` ones in their places; new ones at the end."""
     path = RESULTS / f"schedule_{suite}.json"
     known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-    rows = {(row["case"], row["solver"]): row for row in [*known, *fresh]}
+    # A case of one name may come in several batches.
+    rows = {(row["case"], row.get("batch"), row["solver"]): row for row in [*known, *fresh]}
     return list(rows.values())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 from tvm_hetero.problem import Objective
 
@@ -11,8 +13,13 @@ SIZES = (16, 64)
 ALGORITHMS = ("single", "heft", "auto")
 
 
-def rows(small: bool, time_limit: float) -> list[Row]:
-    """A row for each algorithm on each network, platform and batch."""
+def rows(
+    small: bool, time_limit: float, algorithms: Sequence[str] = ALGORITHMS, only: str = ""
+) -> list[Row]:
+    """A row for each algorithm on each network, platform and batch.
+
+    `only`: cases with this in their name, which ends with the number of elements.
+    """
     networks = ("light-squeezenet",) if small else NETWORKS
     platforms = PLATFORMS[-1:] if small else PLATFORMS
     sizes = SIZES[:1] if small else SIZES
@@ -20,8 +27,10 @@ def rows(small: bool, time_limit: float) -> list[Row]:
     for name in networks:
         for platform in platforms:
             for size in sizes:
+                if only not in f"{name} on {platform} {size}":
+                    continue
                 problem = zoo_case(name, platform, Objective("latency", size))
-                for algorithm in ALGORITHMS:
+                for algorithm in algorithms:
                     row, _ = run(problem, algorithm, time_limit)
                     result.append(describe(problem, f"{name} on {platform}") | row)
     return result

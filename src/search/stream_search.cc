@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "search/random.h"
 #include "search/streams.h"
@@ -41,14 +42,16 @@ class Annealer {
   const Division& best() const { return best_; }
 
  private:
-  int Propose();
-  int Shift();
-  int Rehouse();
-  int Imitate();
-  int Resequence();
+  void Propose();
+  void Shift();
+  void Rehouse();
+  void Imitate();
+  void Resequence();
+  int Past(int from, int step, int far) const;
+  int Changed() const;
   void Segment(int* first, int* last);
   void Measure(int v);
-  int Touch(int v);
+  void Touch(int v);
   bool Allowed(int v, int d) const {
     return problem_.seconds[(static_cast<size_t>(v) * problem_.devices + d) *
                                 (problem_.batch + 1) + 1] < kInfinite;
@@ -75,12 +78,10 @@ void Annealer::Measure(int v) {
   }
 }
 
-/*! \brief Note a changed task; its first position. */
-int Annealer::Touch(int v) {
+/*! \brief Note a changed task. */
+void Annealer::Touch(int v) {
   touched_.push_back(v);
   Measure(v);
-  auto own = now_.position.begin() + v * streams_;
-  return *std::min_element(own, own + streams_);
 }
 
 void Annealer::Segment(int* first, int* last) {
@@ -90,8 +91,8 @@ void Annealer::Segment(int* first, int* last) {
   *last = std::min(tasks, *first + std::max(1, length));
 }
 
-int Annealer::Shift() {
-  int first, last, position = -1;
+void Annealer::Shift() {
+  int first, last;
   Segment(&first, &last);
   int from = random_.Below(streams_), to = random_.Below(streams_ - 1);
   to += to >= from;
@@ -104,10 +105,8 @@ int Annealer::Shift() {
     if (!Allowed(v, now_.device[v * streams_ + to])) continue;
     now_.counts[v * streams_ + from] -= count;
     now_.counts[v * streams_ + to] += count;
-    int at = Touch(v);
-    position = position < 0 ? at : std::min(position, at);
+    Touch(v);
   }
-  return position;
 }
 
 bool Annealer::MoveGroup(int v, int d) {
@@ -117,21 +116,20 @@ bool Annealer::MoveGroup(int v, int d) {
   return true;
 }
 
-int Annealer::Rehouse() {
-  int first, last, position = -1;
+void Annealer::Rehouse() {
+  int first, last;
   Segment(&first, &last);
   int stream = random_.Below(streams_), other = random_.Below(streams_);
   int device = random_.Below(problem_.devices);
   bool swap = random_.Chance(0.3);
   if (problem_.group[first] >= 0) {
-    if (!MoveGroup(first, device)) return -1;
+    if (!MoveGroup(first, device)) return;
     for (int w = 0; w < problem_.tasks; ++w) {
       if (problem_.group[w] != problem_.group[first]) continue;
       for (int s = 0; s < streams_; ++s) now_.device[w * streams_ + s] = device;
-      int at = Touch(w);
-      position = position < 0 ? at : std::min(position, at);
+      Touch(w);
     }
-    return position;
+    return;
   }
   for (int v = first; v < last; ++v) {
     if (problem_.group[v] >= 0) continue;
@@ -142,39 +140,37 @@ int Annealer::Rehouse() {
       if (!Allowed(v, device)) continue;
       own = device;
     }
-    int at = Touch(v);
-    position = position < 0 ? at : std::min(position, at);
+    Touch(v);
   }
-  return position;
 }
 
-int Annealer::Imitate() {
+void Annealer::Imitate() {
   int e = random_.Below(std::max(1, problem_.edges));
-  if (problem_.edges == 0) return -1;
+  if (problem_.edges == 0) return;
   int v = static_cast<int>(std::upper_bound(problem_.in_begin, problem_.in_begin +
                                             problem_.tasks + 1, e) - problem_.in_begin) - 1;
   int u = problem_.in_task[e];
   if (random_.Chance(0.5)) std::swap(u, v);
-  if (Fixed(u) || Fixed(v)) return -1;
+  if (Fixed(u) || Fixed(v)) return;
   for (int s = 0; s < streams_; ++s) {
-    if (!Allowed(v, now_.device[u * streams_ + s])) return -1;
+    if (!Allowed(v, now_.device[u * streams_ + s])) return;
   }
   for (int s = 0; s < streams_; ++s) {
     now_.counts[v * streams_ + s] = now_.counts[u * streams_ + s];
     now_.device[v * streams_ + s] = now_.device[u * streams_ + s];
   }
-  return Touch(v);
+  Touch(v);
 }
 
-int Annealer::Resequence() {
+void Annealer::Resequence() {
   int items = static_cast<int>(now_.sequence.size());
   int from = random_.Below(items);
   for (int tries = 0; tries < 8 && now_.counts[now_.sequence[from]] == 0; ++tries) {
     from = random_.Below(items);
   }
   int far = std::max(1, static_cast<int>(std::exp(random_.Unit() * std::log(items))));
-  int to = from + (random_.Chance(0.5) ? far : -far);
-  if (to < 0 || to >= items) return -1;
+  int to = Past(from, random_.Chance(0.5) ? 1 : -1, far);
+  if (to == from) return;
   auto begin = now_.sequence.begin();
   if (to > from) {
     std::rotate(begin + from, begin + from + 1, begin + to + 1);
@@ -184,18 +180,53 @@ int Annealer::Resequence() {
   moved_first_ = std::min(from, to);
   moved_last_ = std::max(from, to);
   for (int p = moved_first_; p <= moved_last_; ++p) now_.position[now_.sequence[p]] = p;
-  return moved_first_;
 }
 
-/*! \brief Change something; the first position that may differ, or -1 if nothing does. */
-int Annealer::Propose() {
+/*!
+ * \brief Where an execution gets to that moves at most `far` places and ends beyond one that its
+ * device runs: among those of other devices its place says nothing.
+ */
+int Annealer::Past(int from, int step, int far) const {
+  int items = static_cast<int>(now_.sequence.size()), to = from;
+  int item = now_.sequence[from];
+  bool empty = now_.counts[item] == 0;
+  for (int p = from + step; far > 0 && p >= 0 && p < items; p += step, --far) {
+    int other = now_.sequence[p];
+    bool passed = now_.counts[other] > 0 && now_.device[other] == now_.device[item];
+    if (empty || passed) to = p;
+  }
+  return to;
+}
+
+/*! \brief Change something, or nothing. */
+void Annealer::Propose() {
   touched_.clear();
+  moved_first_ = 0;
   moved_last_ = -1;
   double kind = random_.Unit();
   if (kind < 0.45 && streams_ > 1) return Shift();
   if (kind < 0.60) return Rehouse();
   if (kind < 0.70) return Imitate();
   return Resequence();
+}
+
+/*! \brief The first position at which an execution differs from before; -1 if none does. */
+int Annealer::Changed() const {
+  const int none = static_cast<int>(now_.sequence.size());
+  int first = none;
+  for (int p = moved_first_; p <= moved_last_ && first == none; ++p) {
+    if (now_.counts[now_.sequence[p]] > 0) first = moved_first_;
+  }
+  for (int v : touched_) {
+    for (int item = v * streams_; item < (v + 1) * streams_; ++item) {
+      if (now_.counts[item] == 0 && before_.counts[item] == 0) continue;
+      bool same = now_.counts[item] == before_.counts[item] &&
+                  now_.device[item] == before_.device[item] &&
+                  now_.begin[item] == before_.begin[item];
+      if (!same) first = std::min(first, now_.position[item]);
+    }
+  }
+  return first == none ? -1 : first;
 }
 
 namespace {
@@ -220,8 +251,10 @@ void Annealer::Keep() { Copy(now_, &before_, touched_, streams_, moved_first_, m
 
 void Annealer::Run(TvmHeteroStreamsSearch* search) {
   auto began = std::chrono::steady_clock::now();
-  double current = decoder_.Decode(now_, 0, kInfinite);
-  decoder_.Commit(now_);
+  std::vector<int> all(problem_.tasks);
+  std::iota(all.begin(), all.end(), 0);
+  double current = decoder_.Decode(now_, 0, kInfinite, {});
+  decoder_.Commit(now_, all);
   best_ = now_;
   double best = current;
   search->stopped = 0;
@@ -235,14 +268,19 @@ void Annealer::Run(TvmHeteroStreamsSearch* search) {
     double done = static_cast<double>(decoder_.work() + step) / static_cast<double>(search->work);
     double heat = first * std::pow(kCold, done);
     double bound = current - heat * std::log(1.0 - random_.Unit());
-    int from = Propose();
-    if (from < 0) continue;
-    double score = decoder_.Decode(now_, from, bound);
+    Propose();
+    int from = Changed();
+    if (from < 0) {
+      // Empty streams only: nothing is decoded, and nothing is lost.
+      Keep();
+      continue;
+    }
+    double score = decoder_.Decode(now_, from, bound, touched_);
     if (!(score <= bound)) {
       Undo();
       continue;
     }
-    decoder_.Commit(now_);
+    decoder_.Commit(now_, touched_);
     Keep();
     current = score;
     if (score < best) {

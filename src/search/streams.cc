@@ -11,6 +11,10 @@ namespace tvm_hetero::search {
 
 namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// What a change takes, in items: by itself, and one for so many streams of the tasks it touches.
+constexpr int kChange = 32, kRows = 2;
+// Rounding of sums that are compared with a bound.
+constexpr double kRounding = 1 + 1e-9;
 // Weight of the mean time at which devices become free: plateaus of the makespan get a slope.
 constexpr double kSlope = 0.01;
 }  // namespace
@@ -25,7 +29,12 @@ StreamDecoder::StreamDecoder(const TvmHeteroStreamsProblem& problem)
       kept_ends_(items_, 0.0),
       clock_(devices_ + 1, 0.0),
       marks_(static_cast<size_t>(items_) * (devices_ + 1), 0.0),
-      kept_marks_(marks_) {
+      kept_marks_(marks_),
+      left_(devices_, 0.0),
+      kept_left_(static_cast<size_t>(items_ + 1) * devices_, 0.0),
+      kept_seconds_(items_, 0.0),
+      kept_device_(items_, 0),
+      filled_(items_, 0) {
   auto priced = [](double price) { return price > 0; };
   latency_only_ = std::none_of(problem.busy_price, problem.busy_price + devices_, priced) &&
                   std::none_of(problem.span_price, problem.span_price + devices_, priced);
@@ -67,41 +76,90 @@ double StreamDecoder::Arrival(const Division& division, int edge, int item, int 
 }
 
 bool StreamDecoder::Place(const Division& division, int item, int from, double bound) {
-  int v = item / streams_, device = division.device[item], count = division.counts[item];
+  int v = item / streams_, device = division.device[item];
   double start = 0;
   for (int e = problem_.in_begin[v]; e < problem_.in_begin[v + 1]; ++e) {
     start = std::max(start, Arrival(division, e, item, from));
   }
   work_ += 1 + problem_.in_begin[v + 1] - problem_.in_begin[v];
+  bool idle = false;
   if (!problem_.loose[v]) {
+    idle = start > clock_[device];
     start = std::max(start, clock_[device]);
-    start += problem_.seconds[(static_cast<size_t>(v) * devices_ + device) *
-                                  (problem_.batch + 1) + count];
+    double seconds = Seconds(division, item);
+    start += seconds;
     clock_[device] = start;
+    left_[device] -= seconds;
   }
   ends_[item] = start;
   clock_[devices_] = std::max(clock_[devices_], start);
-  if (latency_only_) return (start + tail_[v]) * problem_.span <= bound;
-  return start < kInfinite;
+  if (!latency_only_) return start < kInfinite;
+  return (start + tail_[v]) * problem_.span <= bound && (!idle || Least() <= bound * kRounding);
 }
 
-double StreamDecoder::Decode(const Division& division, int from, double bound) {
+void StreamDecoder::Remain(const Division& division, const std::vector<int>& touched) {
+  std::copy_n(kept_left_.begin() + static_cast<size_t>(from_) * devices_, devices_, left_.begin());
+  for (int v : touched) {
+    if (problem_.loose[v]) continue;
+    for (int item = v * streams_; item < (v + 1) * streams_; ++item) {
+      left_[kept_device_[item]] -= kept_seconds_[item];
+      left_[division.device[item]] += Seconds(division, item);
+    }
+  }
+}
+
+double StreamDecoder::Least() const {
+  double end = clock_[devices_], sum = 0;
+  for (int d = 0; d < devices_; ++d) {
+    double busy = clock_[d] + left_[d];
+    sum += busy;
+    end = std::max(end, busy);
+  }
+  return problem_.span * (end + kSlope * sum / devices_);
+}
+
+double StreamDecoder::Decode(const Division& division, int from, double bound,
+                             const std::vector<int>& touched) {
   const int width = devices_ + 1;
+  // A change costs something before anything is decoded: by what it takes, in items.
+  work_ += kChange + static_cast<int64_t>(touched.size()) * streams_ / kRows;
+  // Marks stand before executions only, not before empty streams.
+  while (from > 0 && !filled_[from]) --from;
   from_ = from;
   std::copy_n(kept_marks_.begin() + static_cast<size_t>(from) * width, width, clock_.begin());
+  if (latency_only_) {
+    Remain(division, touched);
+    if (!(Least() <= bound * kRounding)) return kInfinite;
+  }
   for (int p = from; p < items_; ++p) {
-    std::copy_n(clock_.begin(), width, marks_.begin() + static_cast<size_t>(p) * width);
     int item = division.sequence[p];
-    if (division.counts[item] > 0 && !Place(division, item, from, bound)) return kInfinite;
+    if (division.counts[item] == 0) continue;
+    double* mark = marks_.data() + static_cast<size_t>(p) * width;
+    for (int d = 0; d < width; ++d) mark[d] = clock_[d];
+    if (!Place(division, item, from, bound)) return kInfinite;
   }
   return Score(division);
 }
 
-void StreamDecoder::Commit(const Division& division) {
+void StreamDecoder::Commit(const Division& division, const std::vector<int>& touched) {
   const size_t width = devices_ + 1;
   std::copy(marks_.begin() + from_ * width, marks_.end(), kept_marks_.begin() + from_ * width);
   for (int p = from_; p < items_; ++p) {
     kept_ends_[division.sequence[p]] = ends_[division.sequence[p]];
+    filled_[p] = division.counts[division.sequence[p]] > 0;
+  }
+  for (int v : touched) {
+    for (int item = v * streams_; item < (v + 1) * streams_; ++item) {
+      kept_seconds_[item] = problem_.loose[v] ? 0.0 : Seconds(division, item);
+      kept_device_[item] = division.device[item];
+    }
+  }
+  // Summed afresh from the end, so that roundings do not pile up.
+  for (int p = items_ - 1; p >= 0; --p) {
+    double* row = kept_left_.data() + static_cast<size_t>(p) * devices_;
+    std::copy_n(row + devices_, devices_, row);
+    int item = division.sequence[p];
+    row[kept_device_[item]] += kept_seconds_[item];
   }
 }
 

@@ -5,12 +5,16 @@
  * An execution starts when its device is free of those earlier in the sequence and the elements
  * that it reads have arrived; copies are mere delays. A change is decoded from the first position
  * that it touches; what lies before is kept from the last committed state.
+ *
+ * What a device has still to run is known before it is decoded, so a change is rejected as soon as
+ * a device has idled too long for the rest to end in time: nearly all are, within a few items.
  */
 #ifndef TVM_HETERO_SEARCH_STREAMS_H_
 #define TVM_HETERO_SEARCH_STREAMS_H_
 
 #include <tvm_hetero/streams.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,11 +31,12 @@ class StreamDecoder {
 
   /*!
    * \brief Time a division that equals the committed one before position `from`.
+   * \param touched the tasks whose counts or devices differ from the committed one's
    * \return its score; infinite if it is worse than `bound` or breaks the order of data.
    */
-  double Decode(const Division& division, int from, double bound);
+  double Decode(const Division& division, int from, double bound, const std::vector<int>& touched);
   /*! \brief Take over what was decoded last. */
-  void Commit(const Division& division);
+  void Commit(const Division& division, const std::vector<int>& touched);
   int64_t work() const { return work_; }
 
  private:
@@ -39,6 +44,14 @@ class StreamDecoder {
   double Arrival(const Division& division, int edge, int item, int from) const;
   double Score(const Division& division) const;
   double Excess(const Division& division) const;
+  double Seconds(const Division& division, int item) const {
+    return problem_.seconds[(static_cast<std::size_t>(item / streams_) * devices_ +
+                             division.device[item]) * (problem_.batch + 1) + division.counts[item]];
+  }
+  /*! \brief What every device has still to run from `from_` on, into `left_`. */
+  void Remain(const Division& division, const std::vector<int>& touched);
+  /*! \brief The least score of whatever `clock_` and `left_` may end as. */
+  double Least() const;
 
   const TvmHeteroStreamsProblem& problem_;
   int streams_, devices_, items_;
@@ -47,6 +60,10 @@ class StreamDecoder {
   std::vector<double> ends_, kept_ends_;   // by item
   std::vector<double> clock_;              // free time of every device, then the makespan
   std::vector<double> marks_, kept_marks_; // the clock before every position
+  std::vector<double> left_, kept_left_;   // still to run, by device; and from every position on
+  std::vector<double> kept_seconds_;       // by item, with where it ran
+  std::vector<int32_t> kept_device_;
+  std::vector<char> filled_;               // by position: an execution, not an empty stream
   int from_ = 0;
   int64_t work_ = 0;
 };

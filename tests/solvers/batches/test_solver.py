@@ -176,6 +176,21 @@ def test_the_search_reckons_as_the_decoder_does() -> None:
     assert (found.counts.sum(axis=1) == 6).all()
 
 
+@pytest.mark.parametrize("place", [0, 3, 5])
+@pytest.mark.parametrize("kind", SPENT)
+def test_what_was_changed_step_by_step_takes_as_long_when_it_is_decoded_afresh(
+    kind: Kind, place: int
+) -> None:
+    # A change is decoded from where it differs, and not at all where it is late at once.
+    problem = zoo.problem("light-squeezenet", "diviml", Objective(kind, 16))
+    search = StreamSearch(Instance(problem))
+    start = menu(search, None)[place]
+    found = search.anneal(start, work=3_000_000, seed=1, heat=0.01, deadline=60.0)
+    afresh = search.anneal(found, work=1, seed=1, heat=0.0, deadline=60.0)
+    assert found.value == pytest.approx(afresh.value, rel=1e-9)
+    assert found.value < search.anneal(start, work=1, seed=1, heat=0.0, deadline=60.0).value
+
+
 def test_menu_goes_through_all_elements_on_able_devices() -> None:
     problem = zoo.problem("light-squeezenet", "diviml", Objective("latency", 16))
     search = StreamSearch(Instance(problem))
