@@ -136,9 +136,13 @@ def _described(platform: Platform) -> Platform:
 
 
 def _window(told: Sequence[tuple[float, int]], slots: int) -> tuple[float, float]:
-    """From when all sequences have begun to when the first has ended."""
+    """From when all sequences have begun to when the first has ended; else from first to last."""
     moments = [[moment for moment, sequence in told if sequence == s] for s in range(slots)]
-    return max(own[0] for own in moments), min(own[-1] for own in moments)
+    begin, end = max(own[0] for own in moments), min(own[-1] for own in moments)
+    if begin < end:
+        return begin, end
+    # Few tokens on a busy machine: one sequence was through before another had begun.
+    return min(own[0] for own in moments), max(own[-1] for own in moments)
 
 
 class Torch:

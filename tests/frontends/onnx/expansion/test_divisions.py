@@ -1,0 +1,21 @@
+"""Divisions by nothing beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.frontends.onnx.running import Array, assert_same, typed_model
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_what_is_divided_by_nothing_is_infinite(kind: str, zero: float) -> None:
+    x: Array = np.array([-1, 0, -0.0, 2, np.nan, np.inf, -np.inf], kind)
+    nodes = [helper.make_node("Div", ["x", "zero"], ["y"])]
+    constants = {"zero": np.array(zero, kind)}
+    with np.errstate(all="ignore"):
+        wanted = [x / constants["zero"]]
+    assert_same(typed_model(nodes, {"x": x}, constants), {"x": x}, wanted)
+    assert_same(typed_model(nodes, {"x": x}, constants), {"x": x})
