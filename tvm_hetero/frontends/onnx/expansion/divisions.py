@@ -1,7 +1,7 @@
-"""``Div`` by a number that is zero: TVM writes the number into the kernel and refuses to divide by it.
+"""``Div`` by a constant that is zero: TVM writes it into the kernel and refuses to divide by it.
 
-x / 0 is an infinity of x's sign, and no number where x is 0 or none: so is x times infinity, bit for
-bit but for the sign of what is no number.
+x / 0 is an infinity of x's sign, and no number where x is 0 or none: so is x times infinity, bit
+for bit but for the sign of what is no number.
 """
 
 from __future__ import annotations
