@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import tvm_ffi
 
 from tests.executor.test_native_threads import thread_status
-from tests.executor.test_team import X, convolutions
+from tests.executor.test_team import X, convolutions, fail_each_workspace
 from tests.models import as_schedule, lowered, teams_of_cpus, unit_problem
 from tests.waiting import eventually
 from tvm_hetero.compiler.build import build
-from tvm_hetero.errors import RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.annotate_devices import annotate_devices
 
@@ -69,16 +67,4 @@ def test_the_trace_names_the_team(meeting: Executor) -> None:
 
 
 def test_every_workspace_of_a_meeting_fails(meeting: Executor) -> None:
-    expected = meeting.run(input0=X)[0].numpy().tobytes()
-    inject, failed = tvm_ffi.get_global_func("tvm_hetero.inject_fault"), 0
-    for nth in range(1, 100):
-        inject("workspace", nth)
-        try:
-            meeting.run(input0=X)
-        except RunError as error:
-            assert f"injected fault: workspace {nth}" in str(error)
-            failed += 1
-        finally:
-            inject("workspace", 0)
-        assert meeting.run(input0=X)[0].numpy().tobytes() == expected
-    assert 3 < failed < 99
+    assert 3 < fail_each_workspace(meeting) < 99
