@@ -17,16 +17,18 @@ all from which a way leads to i over "read by" and "next on its worker".
 2. *A step ends after item a* if some item r of another worker reads it, and known(r) has no later
    item of a's worker than a. (If it has one, r waits for that later item anyway.)
 3. A copy is a step of its own.
+4. *A step ends before an item of a rival*: a worker that shares a core with its own, so that never
+   both work at once. What comes behind that item in the order must not be done before it.
 
-Claim. Nothing starts later than in the fine plan. Proof. Let i begin in the fine plan at time t.
-Its step starts with an item f; between f and i there is no begin, so by 1. all that these items
-read of other workers is in known(f): the step starts as soon as f may, if what f waits for has been
-*told* by then. Let f wait for a on another worker w, and let b be the last item of w in known(f),
-so b >= a. A way leads from b to f; its first arrow that leaves w starts at b itself (else a later
-item of w would be in known(f)), and ends at some r that is f, or in known(f); so known(r) has no
-later item of w than b, and 2. ends a step after b. So a is told no later than b has ended, and b
-has ended when f starts in the fine plan. By induction over the order all times are those of the
-fine plan.
+Claim (without rivals). Nothing starts later than in the fine plan. Proof. Let i begin in the fine
+plan at time t. Its step starts with an item f; between f and i there is no begin, so by 1. all that
+these items read of other workers is in known(f): the step starts as soon as f may, if what f waits
+for has been *told* by then. Let f wait for a on another worker w, and let b be the last item of w
+in known(f), so b >= a. A way leads from b to f; its first arrow that leaves w starts at b itself
+(else a later item of w would be in known(f)), and ends at some r that is f, or in known(f); so
+known(r) has no later item of w than b, and 2. ends a step after b. So a is told no later than b has
+ended, and b has ended when f starts in the fine plan. By induction over the order all times are
+those of the fine plan.
 
 Nor can a cut be left out, each by itself: where 1. cuts, the items before i would wait for what
 only i needs, and where 2. cuts, r may wait for what comes after a; some times of the items make
@@ -49,11 +51,13 @@ class StepItem:
     worker : who does it.
     sources : the items that make what it reads, by their numbers; smaller than its own.
     alone : whether it is a step of its own.
+    rivals : workers that share a core with its own.
     """
 
     worker: Hashable
     sources: tuple[int, ...]
     alone: bool = False
+    rivals: tuple[Hashable, ...] = ()
 
 
 def form_steps(items: Sequence[StepItem]) -> list[list[int]]:
@@ -64,6 +68,8 @@ def form_steps(items: Sequence[StepItem]) -> list[list[int]]:
     open_step: dict[Hashable, list[int]] = {}
     aware: dict[Hashable, int] = {}
     for i, item in enumerate(items):
+        for rival in item.rivals:
+            open_step.pop(rival, None)
         far = [j for j in item.sources if items[j].worker != item.worker]
         waits = any(not aware.get(item.worker, 0) >> j & 1 for j in far)
         if waits or item.alone or item.worker not in open_step:

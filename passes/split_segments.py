@@ -240,6 +240,8 @@ def _items(
     device_of: Sequence[int],
 ) -> list[StepItem]:
     """The order as `form_steps` takes it."""
+    names = platform.names
+    rivals = [tuple(map(platform.index.__getitem__, platform.rivals(name))) for name in names]
     # Which item puts a root into a memory; none does for inputs in the memory where they arrive.
     maker: dict[tuple[TensorSource, int], int] = {}
     items = []
@@ -254,7 +256,7 @@ def _items(
         memory = memory_of(platform, device)
         reads = main.reads(main.calls[item])
         sources = {maker[root, memory] for root in reads if (root, memory) in maker}
-        items.append(StepItem(device, tuple(sorted(sources))))
+        items.append(StepItem(device, tuple(sorted(sources)), rivals=rivals[device]))
         for k in range(len(main.calls[item].outputs)):
             maker[TensorSource(item, k), memory] = number
     return items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -48,6 +49,19 @@ def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     seconds = [float(rng.randint(0, 9)) for _ in items]  # whole numbers: sums are exact
     fine = [[i] for i in range(len(items))]
     assert starts(items, form_steps(items), seconds) == starts(items, fine, seconds)
+
+
+@settings(max_examples=80)
+@given(orders())
+def test_no_step_reaches_over_an_item_of_a_rival(items):
+    """Worker 2 shares a core with each of the others, which share none."""
+    rivals = {0: (2,), 1: (2,), 2: (0, 1)}
+    items = [replace(item, rivals=rivals[item.worker]) for item in items]
+    steps = form_steps(items)
+    assert [step[0] for step in steps] == sorted(step[0] for step in steps)
+    for step in steps:
+        for between in set(range(step[0], step[-1])) - set(step):
+            assert items[between].worker not in items[step[0]].rivals
 
 
 @settings(max_examples=80)

@@ -363,8 +363,15 @@ def _thread_of_core(platform: Platform) -> dict[Core, str]:
     for core in {core for cores in platform.team_cores.values() for core in cores}:
         names = [platform.names[d] for d in platform.cores[core]]
         alone = [name for name in names if len(platform.device(name).cores) == 1]
-        found[core] = alone[0] if alone else f"core{core[1]}"
+        found[core] = alone[0] if alone else _unused(f"core{core[1]}", platform)
     return found
+
+
+def _unused(name: str, platform: Platform) -> str:
+    """The name, or one like it that no device has."""
+    while name in platform.index:
+        name = f"{name}-alone"
+    return name
 
 
 def _place_temporaries(
