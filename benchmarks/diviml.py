@@ -1,6 +1,6 @@
 """What DiviML's paper states, on a platform like its own: docs/diviml.md sets both side by side.
 
-    python -m benchmarks.diviml [--only PART]    writes results/diviml.json (20 minutes)
+    python -m benchmarks.diviml [--only PART]    writes results/diviml.json (half an hour)
     python -m benchmarks.diviml --small          seconds of it, nothing is written
 
 DiviML (Y. Ghannane, M. S. Abdelfattah, arXiv 2308.00127) schedules onto a processor and two unlike

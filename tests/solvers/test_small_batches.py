@@ -1,4 +1,4 @@
-"""Small problems with batches that `auto` once missed by up to 2.3 times, or called infeasible."""
+"""Small problems with batches that `auto` once missed, or called infeasible."""
 
 from __future__ import annotations
 

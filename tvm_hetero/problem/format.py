@@ -138,8 +138,7 @@ def _parse_task(data: object, where: str, known: dict[float, Cost]) -> tuple[Tas
 def _parse_costs(data: Mapping[str, Any], where: str, known: dict[float, Cost]) -> dict[str, Cost]:
     """The costs of a task; equal times are one object, also of several tasks (`known`).
 
-    Plain times are most of a document: of 700 tasks on 400 devices 300,000 numbers, some hundreds
-    of them different.
+    Plain times are most of a document: on many devices tasks times devices of them, and few differ.
     """
     costs = {}
     for device, seconds in data.items():

@@ -53,7 +53,8 @@ _NET = 4.0
 _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more.
 _MOST_ALONE = 15.0
-# Of 183 problems each of these is sometimes the best of them; greedy's two were never the answer.
+# Each of these is sometimes the best of them (`python -m benchmarks.schedule --suite latency`);
+# greedy was never the answer there.
 _HEURISTICS = ("single", "heft", "peft", "cpop")
 # Besides, where devices are teams of cores: how many each task gets is decided first.
 _MOLDABLE = ("one-width", "work-area", "mcpa", "cpa")

@@ -1,7 +1,7 @@
 """Calls that descend as deep as a network is long, on a stack that is deep enough.
 
 Some of TVM's passes call themselves once for each operator of a chain. The stack of the main
-thread, 8 MiB as a rule, is full after some ten thousand, and then the process dies without a word.
+thread, 8 MiB as a rule, is full after enough of them, and then the process dies without a word.
 A thread may have a stack of any size; memory is taken only as far as it is used.
 """
 

@@ -1,7 +1,7 @@
 """Python looks for cycles of garbage less often: large graphs are many objects, all in use.
 
-With its own thresholds it takes a third of the time of a list scheduler at 100,000 tasks, and of
-reading as many costs.
+With its own thresholds it takes a large part of the time of a list scheduler on a large graph, and
+of reading its costs.
 """
 
 from __future__ import annotations

@@ -10,36 +10,24 @@ is in one execution of a device at a time (`_add_turns`: little). What it does n
 that wait for each other before a common execution, and that a task shared by two devices is in
 no execution of all elements (the program's shares may be halves of such executions).
 
-*Which of bound and schedule is off.* Mostly the bound. Pieces of Inception v1 (`sched-pcie`, tasks
-in topological order, from 0, GPUs alone) of which CP-SAT, with the execution of every element a
-variable, proves the optimum of at most two executions of a task on a device; the search of
-`batches` finds it on each of these:
+*Which of bound and schedule is off.* Mostly the bound (`python -m benchmarks.schedule --suite
+batches` prints the gaps). On pieces of Inception v1 that are so small that CP-SAT, with the
+execution of every element a variable, proves the optimum of at most two executions of a task on a
+device, the search of `batches` finds it, and the bound lies well below. It is worse where the
+processor may help: the program lets it work on single elements in turn, in executions that would
+have to arrive one by one. Times are means over the elements here, and a mean moves little where a
+maximum would move far: a whole execution waits for its last element and its slowest copy.
 
-================  ========  ============  ============  ======
-tasks             elements  bound, ms     optimum, ms   open
-================  ========  ============  ============  ======
-6 to 11           4         0.2962        0.3559        16.8 %
-28 to 32          4         0.0644        0.0834        22.8 %
-28 to 32          8         0.1026        0.1214        15.5 %
-================  ========  ============  ============  ======
-
-At 16 elements single modules are open by 8 to 13 % to the best of many searches, 11 to 18 % where
-the processor may help: the program lets it work on single elements in turn, 50 executions that
-would have to arrive one by one. Without it the whole network is bounded by 4.24 ms instead of 3.88.
-
-Tried on Inception v1 at 16 elements over 12 GB/s, without gain (3.880 ms; all of these hold, by
-argument, and none is here): the hull of whole patterns of a task (its counts add up to B; 3.882);
-two executions that share an element and whose tasks are ordered exclude one another, by every
-threshold of their sizes (3.880, both 3.882); for two elements that are together in one of two
-tasks of an edge and on one device in the other, one waits for the other (3.886, in 90 s); the same
-for weighted sets of earlier or later tasks, by Queyranne's inequality (3.882); elements in two or
-three classes by when they leave a task, each with times and sizes of its own (3.881); the
-Lagrangian of ways of one element with whole decisions (below this program); and for every task v,
-with L the least priced load of what follows it, mean end of v + L (1 + mean size of v / B) / 2 <=
-T, and its mirror image (nothing). Times are means over the elements there, and a mean moves little
-where a maximum would move far: a whole execution waits for its last element and its slowest copy.
-On a module of nine tasks, integral numbers of executions with the waits of edges give 0.240 ms, of
-0.234 to 0.267.
+Tried on Inception v1 at 16 elements, with little or no gain (all of these hold, by argument, and
+none is here): the hull of whole patterns of a task (its counts add up to B); two executions that
+share an element and whose tasks are ordered exclude one another, by every threshold of their
+sizes; for two elements that are together in one of two tasks of an edge and on one device in the
+other, one waits for the other; the same for weighted sets of earlier or later tasks, by
+Queyranne's inequality; elements in two or three classes by when they leave a task, each with times
+and sizes of its own; the Lagrangian of ways of one element with whole decisions; and for every
+task v, with L the least priced load of what follows it, mean end of v + L (1 + mean size of v / B)
+/ 2 <= T, and its mirror image. Integral numbers of executions with the waits of edges do close
+much of a small module.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ whole, of sum P. In a plan of value T every group is somewhere, on devices with 
 
 and any prices prove the least T for which that holds                            -> `_least_period`
 (`priced_sets` says worth(c, T) for all T at once, exactly). On six equal devices one of them holds
-a sixth of the work, in whole groups, with its copies: 17.3 of 17.7 ms for 27 layers of which no
-device can hold a share of 4.5.
+a sixth of the work, in whole groups, with its copies, where shares may be parts of a group
+(`python -m benchmarks.msr --only throughput` prints bounds and values).
 
 Better prices come from a set covering program over the sets found so far (P. Gilmore and R. Gomory,
 Operations Research 9, 1961, doi:10.1287/opre.9.6.849), for a period T that is to be refuted:

@@ -1,4 +1,4 @@
-"""A model partitioned for this machine, its cores divided in one way, or in the quicker of two."""
+"""A model partitioned for this machine: its cores divided, as teams, or the quicker of the two."""
 
 from __future__ import annotations
 

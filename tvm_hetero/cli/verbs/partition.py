@@ -132,7 +132,7 @@ def partition(
     """Place a model on devices and compile it.
 
     Plan and best single device are run; the quicker one is what the artifact runs. For latency
-    on this machine a plan for all cores as one device is made and run, too.
+    on this machine the plan is on teams of cores; one on the cores divided is made and run, too.
     """
     from tvm_hetero.pipeline.options import QUICK_SECONDS, SECONDS, PartitionOptions
     from tvm_hetero.report.schedule.text import schedule_text

@@ -26,7 +26,7 @@ from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
 from tvm_hetero.views.array_types import FloatArray, Int32Array
 
 # (spare streams a device, rounds); more rounds where memory is short.
-# Starts that mostly win are there more than once: searches from one start end 1 % apart.
+# Starts that mostly win are there more than once: searches from one start end apart.
 _MENU = ((1, 1), (1, 1), (1, 1), (2, 1), (2, 1), (1, 2), (1, 2), (1, 3), (1, 4), (1, 8))
 _FRUGAL = ((1, 16), (1, 32), (1, 64))
 # Streams of one task: the time of a decoding grows with them.

@@ -32,9 +32,9 @@ from tvm_hetero.views.symmetry import find_symmetry
 MOST_TASKS = 20
 MOST_BATCH = 5
 MOST_PLACEMENTS = 1e9
-# Placements and divisions up to which a problem is small: most are closed in a tenth of a second.
+# Placements and divisions up to which a problem is small: most are closed at once.
 SMALL, FEW = 1e8, 5e3
-# Nodes of a search in a second of time limit, about a third of what an idle core looks at.
+# Nodes of a search in a second of time limit, fewer than an idle core looks at.
 NODES_A_SECOND = 1_000_000
 # What it costs to prepare a division, in nodes.
 _DIVISION = 500

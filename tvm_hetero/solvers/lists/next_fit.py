@@ -4,8 +4,8 @@ Next fit of bin packing, for a load T that is the same for all: devices come in 
 order, and each takes the next groups until one more would load it beyond T or not fit its memory.
 Loads from all work on the quickest devices down to an equal share of it are tried, and the best
 plan by its true loads, with copies, is the answer. It is not a good one, but takes time in
-proportion to tasks and edges (some tenths of a second for 700 tasks on 448 devices), where
-balancing loads takes tasks times devices: it is for where there is no time for more.
+proportion to tasks and edges, where balancing loads takes tasks times devices: it is for where
+there is no time for more.
 
 Every device gets one run of the order, so no cycle leads from device to device: what has no colours
 keeps rule 8, too.

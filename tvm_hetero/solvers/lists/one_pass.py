@@ -4,8 +4,8 @@ As `heft`: tasks by falling upward rank, each where it ends first. But whatever 
 after all that its device, and every link on its way, has been given before; no gap is looked for,
 and nothing is taken back. A device's memory is then a running sum: what is put in comes no earlier
 than what was put in before, and what is given back lies in a heap by its time. Who finds no room
-waits until enough of that has been given back. Time in proportion to tasks, edges and devices: six
-seconds for 100,000 tasks.
+waits until enough of that has been given back. Time in proportion to tasks, edges and devices
+(`python -m benchmarks.limits` has up to 100,000 tasks).
 
 A copy counts as held until all readers of its tensor have ended, which is longer than rule 6 asks.
 If ranks lead to where nothing fits, the topological order is tried. Of throughput there is nothing

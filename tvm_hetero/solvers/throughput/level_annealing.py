@@ -13,8 +13,7 @@ doi:10.1023/B:ANOR.0000039525.80601.15), each round
     3. fine     anneals the groups from what that found
 
 and begins at the best plan so far. How much is glued and how hot it is are drawn anew for each
-round. 783 operators of BERT on seven devices: the optimum within a second, from which annealing of
-single groups stops 3 to 4 % away; 326 layers of Inception: 51.3 ms, without blocks 51.55.
+round. `python -m benchmarks.msr --only throughput` prints what is found where copies are dear.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import kinds_of, least_hops
 from tvm_hetero.views.instance import Instance
 
-# Steps of a round, at least, and for each group, and the part of them that is coarse: with the same
-# steps in all, rounds of 2 million found 51.26 to 51.32 ms for Inception's 326 layers, of 8 million
-# 51.33 to 51.55, and for ResNet-50's 177 33.29 to 33.35, of 1 million once 33.45.
+# Steps of a round, at least, and for each group, and the part of them that is coarse. With the same
+# steps in all, rounds of 8 million found worse plans of MSR's layers, and those of 1 million once.
 _STEPS, _STEPS_A_GROUP, _COARSE = 2_000_000, 3_000, 1 / 3
 # What rounds are drawn from: the longest block in parts of the bound; how many times a copy the
 # lighter one may work; first temperatures in parts of the bound; and how far a copy's seconds are

@@ -4,7 +4,7 @@ Usage is a sum of *changes*: +bytes where a tensor's life begins, -bytes where i
 kept sorted in runs; a run knows the sum of its changes and the most that they come to on the way.
 After a placement only the runs that it touched are added up again, and the peak is that of some
 thousand runs at once. Going through all that had ever been alive at every placement made list
-schedulers quadratic: more than 2,000 s for 100,000 tasks.
+schedulers quadratic, too slow for large graphs (`python -m benchmarks.limits`).
 """
 
 from __future__ import annotations

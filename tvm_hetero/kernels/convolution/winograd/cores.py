@@ -10,8 +10,7 @@ piece is a block and a part, and has all that it needs to itself, in cycles
     the slowest core    ceil(B P / n) (G / P group + C / L data) + fork
 
 So data are transformed P times, and weights B times. That is less than it takes to hand them from
-core to core: a line of transformed data that another core has written took some 20 cycles (two
-cores of a Zen 5), 45 cycles for a tile and input channel, which takes 250 / L to transform. All
+core to core: the lines that another core has written take longer to fetch than to make again. All
 rows of tiles, groups and parts that fit are compared.
 """
 
