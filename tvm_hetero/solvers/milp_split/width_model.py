@@ -35,7 +35,7 @@ from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
-from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, members
+from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, descendants, members
 from tvm_hetero.views.instance import Instance
 
 if TYPE_CHECKING:
@@ -153,10 +153,7 @@ class WidthModel:
         if len(instance) > _MOST_CUT:
             return
         before = ancestors(instance)
-        after = [0] * len(before)
-        for w, mask in enumerate(before):
-            for u in members(mask):
-                after[u] |= 1 << w
+        after = descendants(before)
         for w in range(len(instance)):
             ahead, behind = self._areas(members(before[w])), self._areas(members(after[w]))
             if ahead:
