@@ -78,6 +78,12 @@ def list_schedule(instance: Instance, order: Sequence[int] | None = None) -> Sol
     """
     scheduler = ListScheduler(instance, set(range(len(instance.names))))
     scheduler.run(rank_order(instance) if order is None else order, by_space=False)
+    return of_scheduler(scheduler)
+
+
+def of_scheduler(scheduler: ListScheduler) -> Solution:
+    """What a list scheduler that has placed everything has decided."""
+    instance = scheduler.instance
     placement = [d if d is not None else -1 for d in scheduler.place_of]
     seconds = instance.seconds
     spans = [(s, s + seconds[v][placement[v]]) for v, s in enumerate(scheduler.starts)]

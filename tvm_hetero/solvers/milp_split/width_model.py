@@ -34,7 +34,7 @@ from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
-from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
+from tvm_hetero.solvers.lists.partial_schedule import Solution, of_scheduler
 from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, descendants, members
 from tvm_hetero.views.instance import Instance
 
@@ -236,10 +236,4 @@ def lay_out(
         scheduler.run(order, by_space=False)
     except InfeasibleError:
         return None
-    placement = [d if d is not None else -1 for d in scheduler.place_of]
-    spans = [
-        (start, start + instance.seconds[v][placement[v]])
-        for v, start in enumerate(scheduler.starts)
-    ]
-    hops = {(t, hop): (start, end) for t, hop, start, end in scheduler.hops}
-    return solution(instance, placement, spans, hops)
+    return of_scheduler(scheduler)
