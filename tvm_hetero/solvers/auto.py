@@ -35,6 +35,7 @@ from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
+from tvm_hetero.solvers.registry import knows_teams, solver_of
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
@@ -77,8 +78,6 @@ ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
 
 def portfolio(problem: Problem) -> list[Stage]:
     """Who is asked, in turn; where devices share cores, only who knows that."""
-    from tvm_hetero.solvers.registry import knows_teams
-
     quick, rest = _line_up(problem)
     asked = [*quick, *rest]
     if exhaustive.is_small(problem):
@@ -237,8 +236,6 @@ def options_for(stage: Stage, options: Options, best: Schedule | None, left: flo
 
 def run_stage(problem: Problem, name: str, options: Options) -> Schedule:
     """A solver's verified answer; of its faults the user is told."""
-    from tvm_hetero.solvers.registry import solver_of
-
     try:
         return solve_verified(problem, name, solver_of(name), options)
     except SolverFault as fault:
