@@ -35,14 +35,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tvm_hetero.bounds.throughput.group_cuts import (
-    GroupCuts,
-    Step,
+from tvm_hetero.bounds.throughput.group_cuts import GroupCuts, group_cuts
+from tvm_hetero.bounds.throughput.group_steps import Step, steps_of
+from tvm_hetero.bounds.throughput.priced_sets import (
+    PricedSets,
+    cheapest_sets,
     fractional_reach,
-    group_cuts,
-    steps_of,
+    states_of,
 )
-from tvm_hetero.bounds.throughput.priced_sets import PricedSets, cheapest_sets, states_of
 from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 from tvm_hetero.views.instance import Instance
 
