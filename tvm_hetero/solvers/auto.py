@@ -171,14 +171,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     best = options.start
     bound = max(first_bound(problem), 0.0 if best is None else best.lower_bound)
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
-    # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
-    many = len(problem.platform.devices) > _HUNDREDS
-    aside = _ASIDE * options.wall_limit if many else 0.0
-    ends = options.ends
-    if ends is not None:
-        aside = max(aside, min(BOUND_SHARE * options.time_limit, MOST_ASIDE))
-        options = replace(options, ends=ends.sooner(aside))
-        aside = 0.0
+    is_late, aside = options.is_late, _aside(problem, options)
+    if options.ends is not None:
+        options, aside = replace(options, ends=options.ends.sooner(aside)), 0.0
     for stage in portfolio(problem):
         left = options.until(began) - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
@@ -199,10 +194,20 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None:
         raise _nothing(problem, reason)
     if not options.within_gap(best.value, bound):
-        late = ends.passed if ends else bool
-        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit, late))
+        quick = BOUND_SHARE * options.time_limit
+        bound = max(bound, lower_bound(problem, best.value, quick, is_late))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+
+
+def _aside(problem: Problem, options: Options) -> float:
+    """Seconds that are kept back for the bound at the end."""
+    # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
+    many = len(problem.platform.devices) > _HUNDREDS
+    aside = _ASIDE * options.wall_limit if many else 0.0
+    if options.ends is None:
+        return aside
+    return max(aside, min(BOUND_SHARE * options.time_limit, MOST_ASIDE))
 
 
 def _nothing(problem: Problem, reason: HeteroError) -> HeteroError:

@@ -6,7 +6,6 @@ solver's own value and its claim to be optimal are never believed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -125,10 +124,10 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     bound = min(round_up(problem, answer.lower_bound), answer.value)
     answer = replace(answer, lower_bound=bound)
     # What is proven needs no other bound, and what is late gets none beside one that it has.
-    late = bound > 0 and _late(options)()
+    late = bound > 0 and options.is_late()
     if answer.gap > OPTIMAL_GAP and not bound_is_final and not late:
         quick = BOUND_SHARE * options.time_limit
-        bound = max(bound, lower_bound(problem, answer.value, quick, _late(options)))
+        bound = max(bound, lower_bound(problem, answer.value, quick, options.is_late))
     best = None
     if single is not None:
         best = SingleDevice(main_device(single), single.value)
@@ -150,10 +149,6 @@ def _ends_of(problem: Problem, options: Options, began: float) -> Deadline:
     whole = options.ends or Deadline(options.until(began), options.clock)
     size = len(problem.tasks) + len(problem.graph.edges)
     return whole.sooner(min(_JUDGED * size, 0.5 * max(0.0, whole.left())))
-
-
-def _late(options: Options) -> Callable[[], bool]:
-    return (lambda: False) if options.ends is None else options.ends.passed
 
 
 def _best_single(problem: Problem, options: Options) -> Schedule | None:
@@ -205,7 +200,7 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     HeteroError
         The solver's error, if there was time, or one pass finds nothing either.
     """
-    if not _late(options)():
+    if not options.is_late():
         raise with_others(error, problem, options, name) from None
     quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
     try:
