@@ -85,10 +85,7 @@ class WidthModel:
 
     def classes(self, v: int) -> dict[int, list[int]]:
         """The classes on which a part can run, and their devices."""
-        found: dict[int, list[int]] = {}
-        for d in self.instance.devices[v]:
-            found.setdefault(self.kinds[d], []).append(d)
-        return found
+        return by_class(self.instance.devices[v], self.kinds)
 
     def _add_part(self, v: int, head: Sequence[float], tail: Sequence[float]) -> None:
         model, instance = self.model, self.instance
@@ -183,6 +180,14 @@ class WidthModel:
             if value(x):
                 chosen[v] = c
         return [value(start) for start in self.s], chosen
+
+
+def by_class(devices: Iterable[int], kinds: Sequence[int]) -> dict[int, list[int]]:
+    """The classes of some devices, and those of each."""
+    found: dict[int, list[int]] = {}
+    for d in devices:
+        found.setdefault(kinds[d], []).append(d)
+    return found
 
 
 def helps_by_width(instance: Instance, kinds: Sequence[int]) -> bool:
