@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tvm_hetero.bounds.memory.prices_and_labels import has_memory_chain
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.deadline import time_is_up
 from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
@@ -171,7 +173,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     best = options.start
     bound = max(first_bound(problem), 0.0 if best is None else best.lower_bound)
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
-    is_late, aside = options.is_late, _aside(problem, options)
+    is_late, aside = partial(time_is_up, options.ends), _aside(problem, options)
     if options.ends is not None:
         options, aside = replace(options, ends=options.ends.sooner(aside)), 0.0
     for stage in portfolio(problem):

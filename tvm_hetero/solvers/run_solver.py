@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from tvm_hetero.errors import (
@@ -20,7 +21,7 @@ from tvm_hetero.errors import (
 )
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
-from tvm_hetero.solvers.core.deadline import Deadline
+from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.feasibility import check_links, check_memory
 from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import Solver, drop_false_bound, solve_verified, warn
@@ -124,10 +125,10 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     bound = min(round_up(problem, answer.lower_bound), answer.value)
     answer = replace(answer, lower_bound=bound)
     # What is proven needs no other bound, and what is late gets none beside one that it has.
-    late = bound > 0 and options.is_late()
+    late = bound > 0 and time_is_up(options.ends)
     if answer.gap > OPTIMAL_GAP and not bound_is_final and not late:
-        quick = BOUND_SHARE * options.time_limit
-        bound = max(bound, lower_bound(problem, answer.value, quick, options.is_late))
+        quick, is_late = BOUND_SHARE * options.time_limit, partial(time_is_up, options.ends)
+        bound = max(bound, lower_bound(problem, answer.value, quick, is_late))
     best = None
     if single is not None:
         best = SingleDevice(main_device(single), single.value)
@@ -200,7 +201,7 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     HeteroError
         The solver's error, if there was time, or one pass finds nothing either.
     """
-    if not options.is_late():
+    if not time_is_up(options.ends):
         raise with_others(error, problem, options, name) from None
     quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
     try:

@@ -78,10 +78,6 @@ class Options:
         own = began + (self.time_limit if self.deadline is None else self.deadline)
         return own if self.ends is None else min(own, self.ends.at)
 
-    def is_late(self) -> bool:
-        """Whether everything is to be over (`ends`) by now."""
-        return self.ends is not None and self.ends.passed()
-
     def within_gap(self, value: float, bound: float) -> bool:
         """Whether a value is near enough to a bound for a search to end."""
         return value - bound <= max(self.gap, OPTIMAL_GAP) * value

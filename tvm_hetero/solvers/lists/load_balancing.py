@@ -16,7 +16,7 @@ from dataclasses import replace
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.deadline import Deadline, check_time
+from tvm_hetero.solvers.core.deadline import Deadline, check_time, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp import linear_dp
 from tvm_hetero.solvers.timing.device_loads import Loads
@@ -103,7 +103,7 @@ def improve(loads: Loads, ends: Deadline | None = None) -> None:
     while moved and left > 0:
         moved = False
         for i, group in enumerate(_by_work(instance)):
-            if i % rarely == rarely - 1 and ends is not None and ends.passed():
+            if i % rarely == rarely - 1 and time_is_up(ends):
                 return
             for device in instance.devices[group[0]]:
                 home = loads.home[group[0]]

@@ -26,7 +26,7 @@ from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
-from tvm_hetero.solvers.core.deadline import Deadline
+from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
@@ -98,7 +98,7 @@ class ModuleTable:
         entries: dict[Ends, BoundEntry] = {}
         for i, here in _ends_by_class(piece, first, kinds).items():
             for j, there in _ends_by_class(piece, last, kinds).items():
-                if ends is not None and ends.passed():
+                if time_is_up(ends):
                     raise SolverError(
                         "milp-split: the time is up before every module has a bound; raise the "
                         "time limit"
