@@ -29,6 +29,7 @@ from typing import Any
 
 from benchmarks.documents import write_document
 from benchmarks.nodes import solve_in_one_model
+from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.runner import cut_after, describe, run, zoo_case
 from tvm_hetero.problem import Kind, Objective, Problem
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
@@ -68,10 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 
 def _kept(anew: str) -> list[Row]:
     """The rows of the last run that are not made anew."""
-    if not RESULTS.exists():
-        return []
-    rows: list[Row] = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    return [row for row in rows if row["part"] != anew]
+    return [row for row in read_rows(RESULTS) if row["part"] != anew]
 
 
 def latencies(small: bool, limit: float) -> Iterator[Row]:

@@ -1,8 +1,7 @@
-"""Results as JSON with one row a line, so that a run anew is a small difference."""
+"""Results with what they were measured on: processor, load and versions."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -12,8 +11,8 @@ from typing import Any
 import onnxruntime
 import tvm
 
+from benchmarks.result_rows import write_rows
 from tvm_hetero.platform.host import read_processor
-from tvm_hetero.util.documents import write_atomic
 
 
 def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **head: Any) -> None:
@@ -26,9 +25,7 @@ def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **h
         "versions": {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__},
         **rounded(head),
     }
-    lines = ",\n".join(f"  {json.dumps(rounded(row))}" for row in rows)
-    text = json.dumps(document, indent=1).removesuffix("\n}")
-    write_atomic(path, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
+    write_rows(path, document, map(rounded, rows))
 
 
 def commit_name() -> str:

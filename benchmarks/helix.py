@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.documents import write_document
 from benchmarks.layer_flows.cases import CLUSTERS, MODELS, document, layer_flow, published
 from benchmarks.parts import percent, table
+from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.helix import judge, solve_layer_flow
 from tvm_hetero.planning.helix.problem import LayerInterval
@@ -70,10 +71,7 @@ def _order(row: Row) -> tuple[int, int]:
 
 def _kept(wanted: str | None) -> list[Row]:
     """The rows of the last run that are not made anew."""
-    if wanted is None or not RESULTS.exists():
-        return []
-    rows: list[Row] = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    return [row for row in rows if row["cluster"] != wanted]
+    return [row for row in read_rows(RESULTS) if wanted not in (None, row["cluster"])]
 
 
 def layer_flow_row(cluster: str, model: str, limit: float) -> Row:

@@ -24,10 +24,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.result_rows import write_rows
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.util.documents import write_atomic
 
 RESULTS = Path(__file__).with_name("results") / "limits.json"
 Row = dict[str, Any]
@@ -156,9 +156,7 @@ def _write(rows: Sequence[Row]) -> None:
         "cores": len(os.sched_getaffinity(0)),
         "load": round(os.getloadavg()[0], 1),
     }
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    text = json.dumps(head, indent=1).removesuffix("\n}")
-    write_atomic(RESULTS, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
+    write_rows(RESULTS, head, rows)
 
 
 if __name__ == "__main__":

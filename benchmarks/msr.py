@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks.documents import write_document
 from benchmarks.parts import percent, seconds, table
+from benchmarks.result_rows import read_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "msr.json"
@@ -154,16 +155,9 @@ def _cells(row: Row) -> list[Any]:
 
 def _write(rows: Sequence[Row]) -> None:
     """These rows, and those of other problems from before, in the order of `KNOWN`."""
-    merged = {row["problem"]: row for row in [*_before(), *rows]}
+    merged = {row["problem"]: row for row in [*read_rows(RESULTS), *rows]}
     ordered = [merged[name] for name in KNOWN if name in merged]
     write_document(RESULTS, "MSR's workloads: values and bounds beside the best known", ordered)
-
-
-def _before() -> list[Row]:
-    if not RESULTS.exists():
-        return []
-    rows: list[Row] = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    return rows
 
 
 if __name__ == "__main__":

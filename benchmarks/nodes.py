@@ -3,7 +3,7 @@
     python benchmarks/nodes.py [--small] [--output FILE] [--only clusters|orderings]
     python benchmarks/nodes.py --show         # the tables of the results in benchmarks/results
 
-Clusters: one decoding step of each model by solver count-dp, through the registry: value, proven
+Clusters: one decoding step of each model by solver count-dp, through `solve`: value, proven
 bound, gap, and wall seconds for all of it (costs of symmetry, search, bounds and checking).
 
 Orderings, as DiviML compares them (arXiv 2308.00127): a small GPT-3 on three servers with little
@@ -34,7 +34,7 @@ from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import SYMMETRIES, Options
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.cpsat.batch import solve_whole
-from tvm_hetero.solvers.registry import solve
+from tvm_hetero.solvers.run_solver import solve
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Instance

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from benchmarks.documents import write_document
 from benchmarks.parts import percent, table
+from benchmarks.result_rows import read_rows
 from tvm_hetero import zoo
 from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
 from tvm_hetero.planning.requests import parse_lengths, poisson
@@ -100,10 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 
 def _kept(wanted: str) -> list[Row]:
     """The rows of the last run that are not made anew."""
-    if not RESULTS.exists():
-        return []
-    rows: list[Row] = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    return [row for row in rows if row["part"] != wanted]
+    return [row for row in read_rows(RESULTS) if row["part"] != wanted]
 
 
 def _planned(case: Case) -> DecoderPlan:

@@ -12,7 +12,6 @@ within a row ran in the same run, with the same time limit.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -77,8 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
 
 def merged(suite: str, fresh: list[Row]) -> list[Row]:
     """The rows of the last results with `fresh` ones in their places; new ones at the end."""
-    path = RESULTS / f"schedule_{suite}.json"
-    known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    from benchmarks.result_rows import read_rows
+
+    known = read_rows(RESULTS / f"schedule_{suite}.json")
     # A case of one name may come in several batches.
     rows = {(row["case"], row.get("batch"), row["solver"]): row for row in [*known, *fresh]}
     return list(rows.values())
@@ -96,6 +96,8 @@ def line(row: Row) -> str:
 
 def write(suite: str, limit: float, rows: list[Row]) -> None:
     """The results of a suite as JSON, whole or not at all."""
+    from benchmarks.result_rows import write_rows
+
     document: dict[str, Any] = {
         "what": f"benchmarks/schedule.py --suite {suite}",
         "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
@@ -103,12 +105,7 @@ def write(suite: str, limit: float, rows: list[Row]) -> None:
         "versions": {"ortools": version("ortools"), "python": platform.python_version()},
         "time_limit": limit,
     }
-    head = json.dumps(document, indent=1).removesuffix("\n}")
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    target = RESULTS / f"schedule_{suite}.json"
-    fresh = target.with_suffix(".tmp")
-    fresh.write_text(f'{head},\n "rows": [\n{lines}\n ]\n}}\n', encoding="utf-8")
-    os.replace(fresh, target)
+    write_rows(RESULTS / f"schedule_{suite}.json", document, rows)
 
 
 if __name__ == "__main__":

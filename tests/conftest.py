@@ -36,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _LONG = (
     "cluster/test_cluster.py", "tests/test_light_models.py", "benchmarks/test_execution.py",
     "cpp/test_sanitizers.py", "benchmarks/test_benchmarks.py", "cost_models/test_profiled.py",
-    "kernels_alone/test_choose_implementation.py", "solvers/test_registry.py",
+    "kernels_alone/test_choose_implementation.py", "solvers/test_run_solver.py",
     "pipeline/test_hetero_partition.py", "onnx/test_importer.py", "in_network/test_costs.py",
 )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <tuple>
 
 namespace tvm_hetero::search {
@@ -13,23 +12,6 @@ constexpr double kRounding = 1 + 1e-12;
 // What is better by less than this part of the value is not looked for.
 constexpr double kWorthwhile = 1 - 1e-9;
 
-std::vector<std::vector<int>> Images(const Problem& problem,
-                                     const TvmHeteroSearchSymmetry& symmetry) {
-  std::vector<std::vector<int>> images;
-  for (int i = 0; i < symmetry.images; ++i) {
-    const int32_t* row = symmetry.image + static_cast<size_t>(i) * problem.parts;
-    std::vector<bool> seen(problem.parts, false);
-    for (int v = 0; v < problem.parts; ++v) {
-      if (row[v] < 0 || row[v] >= problem.parts || seen[row[v]]) {
-        throw std::invalid_argument("an image that is no permutation of the parts");
-      }
-      seen[row[v]] = true;
-    }
-    images.emplace_back(row, row + problem.parts);
-  }
-  return images;
-}
-
 }  // namespace
 
 CompleteSearch::CompleteSearch(const Problem& problem, const TvmHeteroSearchSymmetry& symmetry,
@@ -38,8 +20,7 @@ CompleteSearch::CompleteSearch(const Problem& problem, const TvmHeteroSearchSymm
       budget_(budget),
       orders_(problem, budget),
       activities_(problem),
-      images_(Images(problem, symmetry)),
-      before_(symmetry.before, symmetry.before + problem.devices),
+      symmetry_(problem, symmetry),
       place_(problem.parts, -1),
       home_(problem.members.rows(), -1),
       uses_(problem.devices, 0),
@@ -54,9 +35,6 @@ CompleteSearch::CompleteSearch(const Problem& problem, const TvmHeteroSearchSymm
       rest_spent_(problem.parts + 1, 0.0),
       usable_(problem.devices, false),
       limit_(problem.latency_limit * kRounding) {
-  for (int d : before_) {
-    if (d < -1 || d >= problem.devices) throw std::invalid_argument("no such device before another");
-  }
   for (int i = problem.parts - 1; i >= 0; --i) {
     const int v = problem.topological[i];
     double seconds = kInfinity, spent = kInfinity;
@@ -94,7 +72,7 @@ void CompleteSearch::Visit(int depth, double makespan) {
   const int v = problem_.topological[depth], g = problem_.group[v], fixed = home_[g];
   std::vector<std::tuple<double, double, int>> options;
   for (int d : problem_.allowed[g]) {
-    if ((fixed >= 0 && d != fixed) || !MayUse(d)) continue;
+    if ((fixed >= 0 && d != fixed) || !symmetry_.MayUse(d, uses_)) continue;
     const double end = EarliestEnd(v, d);
     const double least = std::max(makespan, end + problem_.cell(v, d).tail);
     if (least == kInfinity) continue;
@@ -114,10 +92,6 @@ void CompleteSearch::Visit(int depth, double makespan) {
     Take(v, d, saved);
     home_[g] = fixed;
   }
-}
-
-bool CompleteSearch::MayUse(int device) const {
-  return before_[device] < 0 || uses_[device] > 0 || uses_[before_[device]] > 0;
 }
 
 double CompleteSearch::EarliestEnd(int part, int device) const {
@@ -218,20 +192,7 @@ bool CompleteSearch::Keeps(int depth) const {
   for (int d = 0; d < problem_.devices; ++d) {
     if (problem_.capacity[d] >= 0 && held_[d] > problem_.capacity[d]) return false;
   }
-  return Canonical(depth) && (!problem_.acyclic || Pipeline());
-}
-
-/*! \brief Whether no symmetry of elements makes an earlier placement of what is placed. */
-bool CompleteSearch::Canonical(int depth) const {
-  for (const std::vector<int>& image : images_) {
-    for (int i = 0; i <= depth; ++i) {
-      const int here = place_[problem_.topological[i]];
-      const int there = place_[image[problem_.topological[i]]];
-      if (there < 0 || here < there) break;
-      if (here > there) return false;
-    }
-  }
-  return true;
+  return symmetry_.Canonical(place_, depth) && (!problem_.acyclic || Pipeline());
 }
 
 /*! \brief Whether the arrows between devices form no cycle. */
@@ -284,7 +245,7 @@ void CompleteSearch::Finish() {
     return Keep(period, period, nullptr);
   }
   if (!activities_.Lay(place_)) return;
-  OrderLikeParts();
+  symmetry_.OrderLikeParts(place_, &activities_);
   activities_.Finish();
   if (!activities_.EachFits()) return;
   // With devices fixed, energy and cost are linear in the makespan.
@@ -297,29 +258,6 @@ void CompleteSearch::Finish() {
   }
   if (!orders_.Run(activities_, cutoff, slope <= 0)) return;
   Keep(base + slope * orders_.makespan(), orders_.makespan(), &orders_.starts());
-}
-
-/*! \brief Of like parts on one device the first goes first. */
-void CompleteSearch::OrderLikeParts() {
-  std::vector<const std::vector<int>*> group;
-  for (const std::vector<int>& image : images_) {
-    bool same = true;
-    for (int v = 0; v < problem_.parts && same; ++v) same = place_[image[v]] == place_[v];
-    if (same) group.push_back(&image);
-  }
-  // Let v be the first part that is moved. Among the schedules that the group makes of each other
-  // there is one in which v starts first of all that it becomes; then go on with what keeps v.
-  for (int v = 0; v < problem_.parts && !group.empty(); ++v) {
-    std::vector<const std::vector<int>*> keeping;
-    for (const std::vector<int>* image : group) {
-      if ((*image)[v] == v) {
-        keeping.push_back(image);
-      } else {
-        activities_.PutBefore(v, (*image)[v]);
-      }
-    }
-    group = std::move(keeping);
-  }
 }
 
 /*! \brief (a, b) such that the value of the laid placement is a + b * makespan. */

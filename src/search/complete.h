@@ -35,6 +35,7 @@
 
 #include "search/activities.h"
 #include "search/order_search.h"
+#include "search/placement_symmetry.h"
 #include "search/problem.h"
 
 namespace tvm_hetero::search {
@@ -74,18 +75,15 @@ class CompleteSearch {
   void CountArrows(int part, int device, int by);
   int& HopUses(int tensor, int from, int to);
 
-  bool MayUse(int device) const;
   double EarliestEnd(int part, int device) const;
   double Extra(int device) const;
   bool Keeps(int depth) const;
-  bool Canonical(int depth) const;
   bool Pipeline() const;
   double LeastMakespan(int depth) const;
   double LeastValue(int depth, double makespan) const;
   bool Promising(int depth, double makespan) const;
 
   void Finish();
-  void OrderLikeParts();
   std::pair<double, double> Line() const;
   void Keep(double value, double makespan, const std::vector<double>* starts);
 
@@ -93,8 +91,7 @@ class CompleteSearch {
   StepBudget* budget_;
   OrderSearch orders_;
   Activities activities_;
-  std::vector<std::vector<int>> images_;
-  std::vector<int> before_;      //!< the device that must be in use before, or -1
+  PlacementSymmetry symmetry_;
   std::vector<int> place_;       //!< of a part; -1: not placed
   std::vector<int> home_;        //!< of a group whose first part is placed
   std::vector<int> uses_;        //!< parts on a device

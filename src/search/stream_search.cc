@@ -10,15 +10,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "search/random.h"
 #include "search/streams.h"
 
 namespace tvm_hetero::search {
-
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -57,7 +56,7 @@ class Annealer {
                                 (problem_.batch + 1) + 1] < kInfinite;
   }
   bool Fixed(int v) const { return problem_.loose[v] || problem_.group[v] >= 0; }
-  bool MoveGroup(int v, int d);
+  bool GroupAllowed(int v, int d);
   void Undo();
   void Keep();
 
@@ -109,7 +108,8 @@ void Annealer::Shift() {
   }
 }
 
-bool Annealer::MoveGroup(int v, int d) {
+/*! \brief Whether all tasks of a group can run on a device. */
+bool Annealer::GroupAllowed(int v, int d) {
   for (int w = 0; w < problem_.tasks; ++w) {
     if (problem_.group[w] == problem_.group[v] && !Allowed(w, d)) return false;
   }
@@ -123,7 +123,7 @@ void Annealer::Rehouse() {
   int device = random_.Below(problem_.devices);
   bool swap = random_.Chance(0.3);
   if (problem_.group[first] >= 0) {
-    if (!MoveGroup(first, device)) return;
+    if (!GroupAllowed(first, device)) return;
     for (int w = 0; w < problem_.tasks; ++w) {
       if (problem_.group[w] != problem_.group[first]) continue;
       for (int s = 0; s < streams_; ++s) now_.device[w * streams_ + s] = device;
@@ -229,7 +229,6 @@ int Annealer::Changed() const {
   return first == none ? -1 : first;
 }
 
-namespace {
 void Copy(const Division& from, Division* to, const std::vector<int>& tasks, int streams,
           int first, int last) {
   for (int v : tasks) {
@@ -244,7 +243,6 @@ void Copy(const Division& from, Division* to, const std::vector<int>& tasks, int
     to->position[to->sequence[p]] = p;
   }
 }
-}  // namespace
 
 void Annealer::Undo() { Copy(before_, &now_, touched_, streams_, moved_first_, moved_last_); }
 void Annealer::Keep() { Copy(now_, &before_, touched_, streams_, moved_first_, moved_last_); }
@@ -292,59 +290,13 @@ void Annealer::Run(TvmHeteroStreamsSearch* search) {
   search->work = decoder_.work();
 }
 
-bool Valid(const TvmHeteroStreamsProblem& p) {
-  if (p.tasks < 1 || p.devices < 1 || p.streams < 1 || p.batch < 1 || p.edges < 0) return false;
-  if (p.in_begin[0] != 0 || p.in_begin[p.tasks] != p.edges) return false;
-  for (int v = 0; v < p.tasks; ++v) {
-    if (p.in_begin[v] > p.in_begin[v + 1]) return false;
-    for (int e = p.in_begin[v]; e < p.in_begin[v + 1]; ++e) {
-      if (p.in_task[e] < 0 || p.in_task[e] >= v) return false;
-    }
-  }
-  return true;
-}
-
-bool Valid(const TvmHeteroStreamsProblem& p, const Division& start) {
-  int items = p.tasks * p.streams;
-  std::vector<char> seen(items, 0);
-  for (int i = 0; i < items; ++i) {
-    if (start.counts[i] < 0 || start.counts[i] > p.batch) return false;
-    if (start.device[i] < 0 || start.device[i] >= p.devices) return false;
-    if (start.sequence[i] < 0 || start.sequence[i] >= items) return false;
-    if (seen[start.sequence[i]]++) return false;
-  }
-  for (int v = 0; v < p.tasks; ++v) {
-    int64_t sum = 0;
-    for (int s = 0; s < p.streams; ++s) sum += start.counts[v * p.streams + s];
-    if (sum != p.batch) return false;
-  }
-  return true;
-}
-
 }  // namespace
-}  // namespace tvm_hetero::search
 
-int tvm_hetero_streams_anneal(const TvmHeteroStreamsProblem* problem,
-                              TvmHeteroStreamsSearch* search, int32_t* counts, int32_t* device,
-                              int32_t* sequence) {
-  using namespace tvm_hetero::search;
-  try {
-    if (!Valid(*problem)) return kSearchBadArgument;
-    size_t items = static_cast<size_t>(problem->tasks) * problem->streams;
-    Division start;
-    start.counts.assign(counts, counts + items);
-    start.device.assign(device, device + items);
-    start.sequence.assign(sequence, sequence + items);
-    if (!Valid(*problem, start)) return kSearchBadArgument;
-    Annealer annealer(*problem, std::move(start), search->seed);
-    annealer.Run(search);
-    std::copy_n(annealer.best().counts.begin(), items, counts);
-    std::copy_n(annealer.best().device.begin(), items, device);
-    std::copy_n(annealer.best().sequence.begin(), items, sequence);
-    return kSearchOk;
-  } catch (const std::bad_alloc&) {
-    return kSearchNoMemory;
-  } catch (...) {
-    return kSearchFailed;
-  }
+Division AnnealStreams(const TvmHeteroStreamsProblem& problem, Division start,
+                       TvmHeteroStreamsSearch* search) {
+  Annealer annealer(problem, std::move(start), search->seed);
+  annealer.Run(search);
+  return annealer.best();
 }
+
+}  // namespace tvm_hetero::search

@@ -68,5 +68,12 @@ class StreamDecoder {
   int64_t work_ = 0;
 };
 
+/*!
+ * \brief The best division that annealing finds from `start` (search/stream_search.cc).
+ * \param search its settings; what came of it is written there.
+ */
+Division AnnealStreams(const TvmHeteroStreamsProblem& problem, Division start,
+                       TvmHeteroStreamsSearch* search);
+
 }  // namespace tvm_hetero::search
 #endif  // TVM_HETERO_SEARCH_STREAMS_H_

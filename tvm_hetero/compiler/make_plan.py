@@ -66,7 +66,7 @@ from tvm_hetero.plan.model import (
 )
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.platform.teams import Core
+from tvm_hetero.platform.teams import NodeCore
 
 # Where an argument lies: its kind, and the position, offset or name that goes with it.
 _Place = tuple[ArgKind, int | str]
@@ -354,7 +354,7 @@ class _PlanMaker:
         return outputs
 
 
-def _thread_of_core(platform: Platform) -> dict[Core, str]:
+def _thread_of_core(platform: Platform) -> dict[NodeCore, str]:
     """The worker whose thread is on a core, for each core of devices that share some.
 
     That of the first device that has this core alone, else one of the core's own.

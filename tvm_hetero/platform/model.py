@@ -30,7 +30,7 @@ from tvm_hetero.platform.format import (
     platform_document,
     save_document,
 )
-from tvm_hetero.platform.teams import Core, check_team_memory, devices_on_cores, list_cliques
+from tvm_hetero.platform.teams import NodeCore, check_team_memory, devices_on_cores, list_cliques
 from tvm_hetero.util.documents import nearest, read_document
 from tvm_hetero.util.quote import quote
 
@@ -137,7 +137,7 @@ class Platform:
         return self.devices[self.index[name]]
 
     @cached_property
-    def cores(self) -> dict[Core, tuple[int, ...]]:
+    def cores(self) -> dict[NodeCore, tuple[int, ...]]:
         """For every core, (node, number), the positions of the devices that occupy it."""
         return devices_on_cores(self.devices)
 
@@ -147,7 +147,7 @@ class Platform:
         return () if self.shared_cores else list_cliques(self.devices)
 
     @cached_property
-    def team_cores(self) -> dict[str, tuple[Core, ...]]:
+    def team_cores(self) -> dict[str, tuple[NodeCore, ...]]:
         """For every device that shares some core, all of its cores; the others are not in it."""
         shared = {d for clique in self.cliques for d in clique}
         rows = ((self.devices[d].node, self.devices[d].cores) for d in sorted(shared))

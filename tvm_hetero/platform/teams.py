@@ -20,12 +20,12 @@ from tvm_hetero.platform.devices import Device
 from tvm_hetero.util.quote import quote
 
 # A core: its node and its number there.
-Core = tuple[str, int]
+NodeCore = tuple[str, int]
 
 
-def devices_on_cores(devices: Sequence[Device]) -> dict[Core, tuple[int, ...]]:
+def devices_on_cores(devices: Sequence[Device]) -> dict[NodeCore, tuple[int, ...]]:
     """For every core that some device names, the positions of the devices on it, rising."""
-    found: dict[Core, list[int]] = {}
+    found: dict[NodeCore, list[int]] = {}
     for d, device in enumerate(devices):
         for core in device.cores:
             found.setdefault((device.node, core), []).append(d)

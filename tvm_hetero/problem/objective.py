@@ -28,7 +28,7 @@ from typing import Any
 
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.platform.teams import Core
+from tvm_hetero.platform.teams import NodeCore
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
 
@@ -118,7 +118,7 @@ def charge(problem: Problem, end: float, busy: Mapping[Any, float]) -> float:
     """
     energy = problem.objective.kind == "energy"
     terms = []
-    shares: dict[Core, float] = {}
+    shares: dict[NodeCore, float] = {}
     for device in problem.platform.devices:
         if device.name not in busy:
             continue

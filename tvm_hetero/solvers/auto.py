@@ -26,15 +26,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tvm_hetero.bounds.memory.prices_and_labels import has_memory_chain
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, SolverFault
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers.core.deadline import time_is_up
 from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
+from tvm_hetero.solvers.registry import knows_teams, solver_of
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
@@ -78,8 +81,6 @@ ANNEALING_ALONE = Stage("annealing", 1.0, ignores_start=True)
 
 def portfolio(problem: Problem) -> list[Stage]:
     """Who is asked, in turn; where devices share cores, only who knows that."""
-    from tvm_hetero.solvers.registry import knows_teams
-
     quick, rest = _line_up(problem)
     asked = [*quick, *rest]
     if exhaustive.is_small(problem):
@@ -173,14 +174,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
     best = options.start
     bound = max(first_bound(problem), 0.0 if best is None else best.lower_bound)
     reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
-    # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
-    many = len(problem.platform.devices) > _HUNDREDS
-    aside = _ASIDE * options.wall_limit if many else 0.0
-    ends = options.ends
-    if ends is not None:
-        aside = max(aside, min(BOUND_SHARE * options.time_limit, MOST_ASIDE))
-        options = replace(options, ends=ends.sooner(aside))
-        aside = 0.0
+    is_late, aside = partial(time_is_up, options.ends), _aside(problem, options)
+    if options.ends is not None:
+        options, aside = replace(options, ends=options.ends.sooner(aside)), 0.0
     for stage in portfolio(problem):
         left = options.until(began) - aside - options.clock()
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
@@ -201,10 +197,20 @@ def solve(problem: Problem, options: Options) -> Schedule:
     if best is None:
         raise _nothing(problem, reason)
     if not options.within_gap(best.value, bound):
-        late = ends.passed if ends else bool
-        bound = max(bound, lower_bound(problem, best.value, BOUND_SHARE * options.time_limit, late))
+        quick = BOUND_SHARE * options.time_limit
+        bound = max(bound, lower_bound(problem, best.value, quick, is_late))
     name = best.solver.removeprefix("auto:")
     return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+
+
+def _aside(problem: Problem, options: Options) -> float:
+    """Seconds that are kept back for the bound at the end."""
+    # On hundreds of devices a stage takes seconds before it has begun, and a bound some more.
+    many = len(problem.platform.devices) > _HUNDREDS
+    aside = _ASIDE * options.wall_limit if many else 0.0
+    if options.ends is None:
+        return aside
+    return max(aside, min(BOUND_SHARE * options.time_limit, MOST_ASIDE))
 
 
 def _nothing(problem: Problem, reason: HeteroError) -> HeteroError:
@@ -238,8 +244,6 @@ def options_for(stage: Stage, options: Options, best: Schedule | None, left: flo
 
 def run_stage(problem: Problem, name: str, options: Options) -> Schedule:
     """A solver's verified answer; of its faults the user is told."""
-    from tvm_hetero.solvers.registry import solver_of
-
     try:
         return solve_verified(problem, name, solver_of(name), options)
     except SolverFault as fault:

@@ -12,14 +12,9 @@ from hypothesis import strategies as st
 
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
-from tvm_hetero.bounds.throughput.group_cuts import (
-    MOST_BITS,
-    GroupCuts,
-    fractional_reach,
-    group_cuts,
-    steps_of,
-)
-from tvm_hetero.bounds.throughput.priced_sets import cheapest_sets, states_of
+from tvm_hetero.bounds.throughput.group_cuts import GroupCuts, group_cuts
+from tvm_hetero.bounds.throughput.group_steps import MOST_BITS, steps_of
+from tvm_hetero.bounds.throughput.priced_sets import cheapest_sets, fractional_reach, states_of
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.views.instance import Instance
 

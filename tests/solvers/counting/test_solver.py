@@ -22,7 +22,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.counting import solver as count_dp
 from tvm_hetero.solvers.counting.cpsat_counts import count_plan, kinds_of, realise
 from tvm_hetero.solvers.counting.dp_table import CountTable
-from tvm_hetero.solvers.registry import solve
+from tvm_hetero.solvers.run_solver import solve
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.machine_counts import TaskLine, machines_of
 

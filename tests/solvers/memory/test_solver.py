@@ -17,7 +17,7 @@ from tvm_hetero.check import verified
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.memory import solver as memory_limits
-from tvm_hetero.solvers.registry import solve
+from tvm_hetero.solvers.run_solver import solve
 
 SHORT = counted(time_limit=1.0)
 

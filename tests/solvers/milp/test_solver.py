@@ -42,7 +42,7 @@ def assert_optimal(problem: Problem, options: Options = QUICK) -> None:
 
 
 def assert_own_bound(problem: Problem) -> None:
-    """What the MILP proves by itself, without the bounds that the registry adds."""
+    """What the MILP proves by itself, without the bounds that `run_solver` adds."""
     best = brute_force(problem)
     if best == math.inf:
         return

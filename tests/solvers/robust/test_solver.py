@@ -16,7 +16,7 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers import registry
+from tvm_hetero.solvers import run_solver
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.robust import solver as robust
 from tvm_hetero.solvers.robust.evaluate import values_of
@@ -43,7 +43,7 @@ def fitted(problem: Problem, plan: Schedule, goal: Goal, samples: Samples) -> fl
 @given(problems(5, kinds=KINDS, batch=2, memory=True, contiguous=True))
 def test_search_gives_valid_schedules(problem: Problem) -> None:
     try:
-        start = registry.solve(problem, "heft")
+        start = run_solver.solve(problem, "heft")
     except HeteroError:
         assume(False)
     training = list(Samples(0.3, 12, 0, TRAINING).problems(problem))
@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_bytes_and_workers_change_nothing() -> None
 
 def test_without_a_goal_the_plan_is_the_plain_one() -> None:
     problem = topcuoglu()
-    plain = registry.solve(problem, "heft", QUICK)
+    plain = run_solver.solve(problem, "heft", QUICK)
     answer = robust.solve(problem, RobustRequest(0.1), "heft", QUICK)
     assert replace(answer, robust=None) == plain
     assert answer.robust is not None and answer.robust.mean != plain.value
@@ -132,7 +132,7 @@ def test_without_a_goal_the_plan_is_the_plain_one() -> None:
 
 def test_a_fitted_plan_is_never_worse_on_what_it_was_fitted_to() -> None:
     problem = topcuoglu()
-    plain = registry.solve(problem, "heft", QUICK)
+    plain = run_solver.solve(problem, "heft", QUICK)
     for goal in GOALS:
         request = RobustRequest(0.3, goal)
         answer = robust.fit(problem, plain, request, QUICK)
@@ -169,6 +169,6 @@ def test_what_makes_no_sense_is_refused() -> None:
         RobustRequest(0.1, "median")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="below 1"):
         RobustRequest(1.5)
-    plain = registry.solve(topcuoglu(), "heft", QUICK)
+    plain = run_solver.solve(topcuoglu(), "heft", QUICK)
     with pytest.raises(UsageError, match="got none"):
         robust.fit(topcuoglu(), plain, RobustRequest(0.1), QUICK)

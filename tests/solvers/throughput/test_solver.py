@@ -28,7 +28,8 @@ from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput import solver as throughput
-from tvm_hetero.solvers.throughput.solver import divide_evenly, join_neighbours
+from tvm_hetero.solvers.throughput.join_neighbours import join_neighbours
+from tvm_hetero.solvers.throughput.solver import divide_evenly
 from tvm_hetero.solvers.timing.device_loads import exact_value, is_pipeline
 from tvm_hetero.views.instance import Instance
 

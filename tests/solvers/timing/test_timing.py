@@ -11,7 +11,7 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.solvers.core.options import make_schedule
-from tvm_hetero.solvers.registry import solve
+from tvm_hetero.solvers.run_solver import solve
 from tvm_hetero.solvers.timing import timing
 from tvm_hetero.solvers.timing.decomposed_schedule import replay
 from tvm_hetero.views.instance import Instance

@@ -35,14 +35,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tvm_hetero.bounds.throughput.group_cuts import (
-    GroupCuts,
-    Step,
+from tvm_hetero.bounds.throughput.group_cuts import GroupCuts, group_cuts
+from tvm_hetero.bounds.throughput.group_steps import Step, steps_of
+from tvm_hetero.bounds.throughput.priced_sets import (
+    PricedSets,
+    cheapest_sets,
     fractional_reach,
-    group_cuts,
-    steps_of,
+    states_of,
 )
-from tvm_hetero.bounds.throughput.priced_sets import PricedSets, cheapest_sets, states_of
 from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 from tvm_hetero.views.instance import Instance
 
@@ -127,7 +127,7 @@ def covering_bound(
         first = _first_prices(cuts, np.ones_like(weights))
     if first.sum() <= 0:
         return 0.0
-    return _raise(machines, first, value, work, deadline) * _ROUNDING
+    return _PriceSearch(machines, first, value, deadline).run(work) * _ROUNDING
 
 
 def _first_prices(cuts: GroupCuts, weights: FloatArray) -> FloatArray:
@@ -138,47 +138,74 @@ def _first_prices(cuts: GroupCuts, weights: FloatArray) -> FloatArray:
     return prices
 
 
-def _raise(
-    machines: Sequence[_PricedKind], first: FloatArray, value: float, work: float, deadline: float
-) -> float:
-    """The bound with better and better prices, as long as there is work left."""
-    sets, best, ceiling = _Sets(), 0.0, value
-    prices, centre, between = first, first, False
-    period, idle = value, 0
-    most = min(_MOST_ENTRIES, work / (2 * len(machines)))
-    while idle < _PATIENCE:
-        tried = _mean(centre, prices) if between else prices
-        whole = _whole_prices(machines, tried, value, most)
-        if whole is None:
-            return best
-        work -= _entries(machines, whole, value) + _ROW * len(first)
-        if best > 0 and (work < 0 or time.monotonic() > deadline):
-            return best
-        tables = [_table(machine, whole, value) for machine in machines]
-        proven = _least_period(machines, tables, int(whole.sum()), value)
-        idle += 1
-        if proven > best:
-            best, centre, idle = proven, tried, 0
-        if best >= period or period == value:
-            period = best + _HIGHER * (ceiling - best)
-        found = [sets.add(c, table, period) for c, table in enumerate(tables)]
-        if not any(found) and proven < period:
-            if between:
-                between = False
-                continue
-            # No whole prices refute this period.
-            ceiling, idle = period, 0
-        between = True
-        while ceiling - best > _CLOSE * value:
-            period = min(period, best + _HIGHER * (ceiling - best))
-            left, prices = _cover(machines, sets, first, period)
-            if left > _GAIN:
+class _PriceSearch:
+    """Better and better prices, as long as there is work left.
+
+    Attributes
+    ----------
+    best : what is proven, s.
+    ceiling : a T that no prices refute, or a value, s.
+    period : the T that is to be refuted, s.
+    centre : the prices that proved the best.
+    between : whether the mean of them and the multipliers is tried, or the multipliers alone.
+    idle : rounds since something was learned.
+    """
+
+    def __init__(
+        self, machines: Sequence[_PricedKind], first: FloatArray, value: float, deadline: float
+    ) -> None:
+        self.machines, self.first, self.value, self.deadline = machines, first, value, deadline
+        self.sets, self.best, self.ceiling, self.period = _Sets(), 0.0, value, value
+        self.prices, self.centre, self.between = first, first, False
+        self.idle = 0
+
+    def run(self, work: float) -> float:
+        """The bound, by about so many entries of tables, s."""
+        most = min(_MOST_ENTRIES, work / (2 * len(self.machines)))
+        while self.idle < _PATIENCE:
+            tried = _mean(self.centre, self.prices) if self.between else self.prices
+            whole = _whole_prices(self.machines, tried, self.value, most)
+            if whole is None:
                 break
+            work -= _entries(self.machines, whole, self.value) + _ROW * len(self.first)
+            if self.best > 0 and (work < 0 or time.monotonic() > self.deadline):
+                break
+            if self._learns(tried, whole) and not self._finds_prices():
+                break
+        return self.best
+
+    def _learns(self, tried: FloatArray, whole: IntArray) -> bool:
+        """Bound and sets by some prices; False where the multipliers alone come next."""
+        tables = [_table(machine, whole, self.value) for machine in self.machines]
+        proven = _least_period(self.machines, tables, int(whole.sum()), self.value)
+        self.idle += 1
+        if proven > self.best:
+            self.best, self.centre, self.idle = proven, tried, 0
+        if self.best >= self.period or self.period == self.value:
+            self.period = self._next_period()
+        found = [self.sets.add(c, table, self.period) for c, table in enumerate(tables)]
+        if not any(found) and proven < self.period:
+            if self.between:
+                self.between = False
+                return False
+            # No whole prices refute this period.
+            self.ceiling, self.idle = self.period, 0
+        self.between = True
+        return True
+
+    def _finds_prices(self) -> bool:
+        """Whether sets leave a period to be refuted; then the multipliers are the next prices."""
+        while self.ceiling - self.best > _CLOSE * self.value:
+            self.period = min(self.period, self._next_period())
+            left, self.prices = _cover(self.machines, self.sets, self.first, self.period)
+            if left > _GAIN:
+                return True
             # Sets that are known cover everything: too long to be refuted.
-            ceiling, idle = period, 0
-        else:
-            return best
-    return best
+            self.ceiling, self.idle = self.period, 0
+        return False
+
+    def _next_period(self) -> float:
+        return self.best + _HIGHER * (self.ceiling - self.best)
 
 
 def _mean(a: FloatArray, b: FloatArray) -> FloatArray:

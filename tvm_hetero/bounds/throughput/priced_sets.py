@@ -1,25 +1,26 @@
 """For every price the least load of a device that holds groups of so much: a knapsack with cuts.
 
 Prices are whole numbers, so that loads are exact: no size is rounded. With the order and states of
-`group_cuts`, and L(s, p) the least load of the groups so far that are worth p or more and end in
+`group_steps`, and L(s, p) the least load of the groups so far that are worth p or more and end in
 state s, a group g of price q is left out or taken
 
     L'(s', p) = min over the states s and x in {0, 1} that lead to s' of
                 L(s, max(0, p - q x)) + x rate(g) + what its tensors cost in s and x
 
 (the knapsack by profits, S. Martello and P. Toth, Knapsack Problems, Wiley 1990, 2.3, over
-states). Loads above a limit are left out. What led to
-each entry is kept, so that the sets can be read back                         -> `PricedSets.read`
+states). Loads above a limit are left out. What led to each entry is kept, so that the sets can be
+read back                                                                     -> `PricedSets.read`
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.bounds.throughput.group_cuts import Step
+from tvm_hetero.bounds.throughput.group_steps import Step
 from tvm_hetero.views.array_types import AnyArray, BoolArray, FloatArray, IntArray
 
 # Loads that exceed the limit by rounding alone are within.
@@ -151,3 +152,20 @@ def _move(step: Step, masks: IntArray, taken: bool) -> tuple[IntArray, FloatArra
         after |= bits.astype(np.int64) << slot
         slot += 1
     return after, costs
+
+
+def fractional_reach(rate: FloatArray, prices: FloatArray, limit: float) -> float:
+    """The most price that a device could hold within a load, copies left out and groups cut."""
+    able = np.isfinite(rate) & (prices > 0)
+    own, price = rate[able], prices[able]
+    free = own <= 0
+    total = float(price[free].sum())
+    own, price = own[~free], price[~free]
+    best = np.argsort(-price / own, kind="stable")
+    load = np.cumsum(own[best])
+    whole = int(np.searchsorted(load, limit, side="right"))
+    total += float(price[best][:whole].sum())
+    if whole < len(best):
+        before = load[whole - 1] if whole else 0.0
+        total += float(price[best][whole] / own[best][whole]) * (limit - before)
+    return total if math.isfinite(total) else float(prices.sum())

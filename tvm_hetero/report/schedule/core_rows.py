@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.platform.teams import Core
+from tvm_hetero.platform.teams import NodeCore
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.format_value import format_value
@@ -43,7 +43,7 @@ def by_cores(intervals: Iterable[Interval], platform: Platform) -> list[Interval
     return found
 
 
-def _lane(platform: Platform, core: Core) -> str:
+def _lane(platform: Platform, core: NodeCore) -> str:
     nodes = {node for row in platform.team_cores.values() for node, _ in row}
     return f"core {core[1]}" if len(nodes) < 2 else f"{core[0]} core {core[1]}"
 

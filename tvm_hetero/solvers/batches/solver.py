@@ -125,7 +125,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
 
 def _bound(problem: Problem, seconds: float) -> float:
-    """What no division beats, with more work than the registry spends on it."""
+    """What no division beats, with more work than `run_solver` spends on it."""
     from tvm_hetero.bounds import bound_ladder
     from tvm_hetero.bounds.latency.batch import batch_bound
 

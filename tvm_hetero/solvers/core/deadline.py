@@ -45,6 +45,11 @@ class Deadline:
         return Deadline(self.at - seconds, self.clock)
 
 
+def time_is_up(ends: Deadline | None) -> bool:
+    """Whether there is a deadline and it has passed."""
+    return ends is not None and ends.passed()
+
+
 def check_time(ends: Deadline | None, name: str, done: int, total: int) -> None:
     """Give up when the time is up.
 
@@ -53,7 +58,7 @@ def check_time(ends: Deadline | None, name: str, done: int, total: int) -> None:
     SolverError
         If it is; says how far the method has come.
     """
-    if ends is not None and ends.passed():
+    if time_is_up(ends):
         raise SolverError(
             f"{name}: the time is up after {done} of {total} tasks; raise the time limit"
         )

@@ -115,7 +115,7 @@ def make_schedule(
     lower_bound: float = 0.0,
     seed: int = 0,
 ) -> Schedule:
-    """A solver's answer; the registry adds best single device, final bound, status and time."""
+    """A solver's answer; `run_solver` adds best single device, final bound, status and time."""
     return Schedule(
         problem=problem.digest,
         solver=solver,

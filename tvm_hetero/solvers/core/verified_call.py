@@ -5,7 +5,7 @@ beats. `solve_verified` turns the first two into a `SolverFault` that names the 
 the fault, so that whoever asked can go on with the next best answer; `drop_false_bound` takes
 care of the third. Errors that a solver raises on purpose (`HeteroError`) pass through.
 
-This is the only module of the solvers, with the registry, that calls the judge
+This is the only module of the solvers, with `run_solver`, that calls the judge
 (`tvm_hetero.check`).
 """
 

@@ -34,6 +34,7 @@ from tvm_hetero.solvers.cpsat.symmetry_breaking import (
     symmetry_of,
     weight,
 )
+from tvm_hetero.solvers.timing.decomposed_schedule import read_plan
 from tvm_hetero.solvers.timing.timing import has_empty_lives, make_plan, retime, to_schedule
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Hop, Instance
@@ -183,29 +184,8 @@ def resolution(instance: Instance, most: float, error: float) -> Ticks:
 
 def _hint_of(instance: Instance, start: Schedule | None) -> tuple[list[int], Keys] | None:
     """Placement and keys of a start that divides the batch as the instance does; else None."""
-    if start is None or len(start.executions) != len(instance):
-        return None
-    index = {
-        (task, elements): v
-        for v, (task, elements) in enumerate(zip(instance.tasks, instance.elements, strict=True))
-    }
-    device = instance.problem.platform.index
-    placement = [0] * len(instance)
-    keys: Keys = [(0.0, 0.0)] * len(instance)
-    for e in start.executions:
-        v = index.get((e.task, e.elements))
-        if v is None:
-            return None
-        placement[v] = device[e.device]
-        keys[v] = (e.start, e.end)
-    times = {
-        (c.tensor, c.elements, device[c.src], device[c.dst]): (c.start, c.end) for c in start.copies
-    }
-    plan = make_plan(instance, placement)
-    for t, (a, b) in plan.hops:
-        flow = instance.tensors[t]
-        keys.append(times[flow.name, instance.elements[flow.maker], a, b])
-    return placement, keys
+    found = None if start is None else read_plan(instance, start)
+    return None if found is None else (list(found[0].placement), found[1])
 
 
 def _whole_times(

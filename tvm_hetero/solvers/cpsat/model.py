@@ -12,7 +12,7 @@ constraints                                                     added by
 one device a task, one device a color                           `_add_placement`
 hops follow from placements; readers wait for the last hop      `_add_tensor`
 devices, shared cores and exclusive links do one thing at once  `_add_resources`
-weights + live tensors <= memory at every moment (cumulative)   `_add_memory`
+weights + live tensors <= memory at every moment (cumulative)   `memory`
 heads and tails; load + least head + least tail <= T            `_add_cuts`
 ==============================================================  =========================
 
@@ -24,11 +24,6 @@ the end of u(t) plus the time of the route.
 What is exact: everything in the class "the whole batch of a task in one execution", with two
 exceptions that `exact` tells of: sizes that had to be rounded (up, so schedules stay valid) to
 keep the cumulative constraint within 63 bits, and platforms whose routes do not form trees.
-
-A memory's cumulative constraint has one interval for each tensor that was made there (from the
-start of its maker) and one for each hop that brings it (from the start of the hop), both to an
-end that is no earlier than any reader there and any hop away; unread outputs last to T, weights
-over the whole horizon.
 """
 
 from __future__ import annotations
@@ -43,14 +38,12 @@ import numpy as np
 from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.solvers.core.integer_scaling import Ticks
+from tvm_hetero.solvers.cpsat.memory import MemoryIntervals
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Hop, Instance
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
-
-# Sizes are counted in units of which a memory has at most this many.
-_MEMORY_UNITS = 2**20
 
 
 class BatchModel:
@@ -58,6 +51,7 @@ class BatchModel:
 
     Attributes
     ----------
+    hops : of each tensor the hops that have variables.
     exact : whether a bound of this model is one of the problem (in the class of whole batches).
     """
 
@@ -80,10 +74,9 @@ class BatchModel:
         self.e: list[cp_model.LinearExpr] = []
         self.y: dict[tuple[int, Hop], cp_model.IntVar] = {}
         self.h: dict[tuple[int, Hop], cp_model.IntVar] = {}
-        self._hops: list[list[Hop]] = [[] for _ in instance.tensors]
+        self.hops: list[list[Hop]] = [[] for _ in instance.tensors]
         self._intervals: dict[int, list[cp_model.IntervalVar]] = {}
         self._loads: dict[int, list[cp_model.LinearExpr]] = {}
-        self._held: dict[tuple[int, int], cp_model.IntVar] = {}
         self._on: dict[int, list[int]] = {}
         for d, row in enumerate(instance.cores):
             for resource in row:
@@ -92,9 +85,7 @@ class BatchModel:
         for t in range(len(instance.tensors)):
             self._add_tensor(t)
         self._add_resources()
-        for d, binds in enumerate(instance.memory_binds):
-            if binds:
-                self._add_memory(d)
+        self._memory = MemoryIntervals(self)
         self._add_cuts()
 
     def run(self, v: int, d: int) -> int:
@@ -201,7 +192,7 @@ class BatchModel:
         present = model.new_bool_var(f"y{t},{hop}")
         start = model.new_int_var(0, self.horizon, f"h{t},{hop}")
         self.y[t, hop], self.h[t, hop] = present, start
-        self._hops[t].append(hop)
+        self.hops[t].append(hop)
         model.add(start >= self.e[self.instance.tensors[t].maker])
         resources = self.instance.resources(hop)
         if resources:
@@ -221,104 +212,6 @@ class BatchModel:
                 self._loads.setdefault(resource, []).append(seconds * x)
         for _, intervals in sorted(self._intervals.items()):
             self.model.add_no_overlap(intervals)
-
-    def _add_memory(self, d: int) -> None:
-        """Weights and live tensors of one device, as a cumulative constraint."""
-        instance, model = self.instance, self.model
-        limit = instance.capacity[d]
-        assert limit is not None, "only a limit can bind"
-        unit = self._memory_unit(d)
-        intervals: list[cp_model.IntervalVar] = []
-        demands: list[int] = []
-
-        def add(interval: cp_model.IntervalVar, nbytes: int) -> None:
-            intervals.append(interval)
-            demands.append(-(-nbytes // unit))
-
-        for held, nbytes in self._weights(d):
-            add(model.new_optional_fixed_size_interval_var(0, self.horizon + 1, held, ""), nbytes)
-        for v in range(len(instance)):
-            if (v, d) not in self.x:
-                continue
-            x = self.x[v, d]
-            if instance.unread[v]:
-                add(self._until(self.s[v], self.makespan, x), instance.unread[v])
-        for t, flow in enumerate(instance.tensors):
-            if flow.nbytes == 0:
-                continue
-            end = self._last_use(t, d)
-            if (flow.maker, d) in self.x:
-                add(self._until(self.s[flow.maker], end, self.x[flow.maker, d]), flow.nbytes)
-            for hop in self._hops[t]:
-                if hop[1] == d:
-                    add(self._until(self.h[t, hop], end, self.y[t, hop]), flow.nbytes)
-        model.add_cumulative(intervals, demands, limit // unit)
-        self._add_working_sets(d, limit)
-
-    def _add_working_sets(self, d: int, limit: int) -> None:
-        """What a task reads and writes is there together with all weights, while it runs.
-
-        Follows from the cumulative constraint, which alone sees it only by pushing the task
-        along the time axis until it falls off the end. A task that takes no time holds nothing.
-        """
-        instance = self.instance
-        weights = sum(nbytes * held for held, nbytes in self._weights(d))
-        for v in range(len(instance)):
-            if (v, d) in self.x and self.run(v, d) > 0:
-                tensors = (*instance.inputs[v], *instance.outputs[v])
-                nbytes = sum(instance.tensors[t].nbytes for t in tensors) + instance.unread[v]
-                self.model.add(weights + nbytes <= limit).only_enforce_if(self.x[v, d])
-
-    def _weights(self, d: int) -> list[tuple[cp_model.IntVar, int]]:
-        """(whether the weights of a task lie on d, bytes), for all tasks that have any.
-
-        Parts of one task share them, so with several parts that gets a literal of its own.
-        """
-        instance = self.instance
-        found = []
-        for task, parts in enumerate(instance.parts_of):
-            users = [self.x[v, d] for v in parts if (v, d) in self.x]
-            if not users or not instance.weights[parts[0]]:
-                continue
-            held = users[0]
-            if len(users) > 1:
-                if (task, d) not in self._held:
-                    self._held[task, d] = self.model.new_bool_var(f"held{task},{d}")
-                    self.model.add_max_equality(self._held[task, d], users)
-                held = self._held[task, d]
-            found.append((held, instance.weights[parts[0]]))
-        return found
-
-    def _memory_unit(self, d: int) -> int:
-        """The largest unit that divides all sizes; a coarser one if there would be too many."""
-        instance = self.instance
-        sizes = [*instance.weights, *instance.unread, *(flow.nbytes for flow in instance.tensors)]
-        unit = math.gcd(*sizes)
-        if (instance.capacity[d] or 0) // max(1, unit) > _MEMORY_UNITS:
-            self.exact = False
-            unit = (instance.capacity[d] or 0) // _MEMORY_UNITS + 1
-        return max(1, unit)
-
-    def _until(
-        self, start: cp_model.IntVar, end: cp_model.IntVar, present: cp_model.IntVar
-    ) -> cp_model.IntervalVar:
-        size = self.model.new_int_var(0, self.horizon, "")
-        return self.model.new_optional_interval_var(start, size, end, present, "")
-
-    def _last_use(self, t: int, d: int) -> cp_model.IntVar:
-        """The end of a tensor's life on a device."""
-        flow, model = self.instance.tensors[t], self.model
-        end = model.new_int_var(0, self.horizon, "")
-        if (flow.maker, d) in self.x:
-            model.add(end >= self.e[flow.maker]).only_enforce_if(self.x[flow.maker, d])
-        for w in flow.readers:
-            if (w, d) in self.x:
-                model.add(end >= self.e[w]).only_enforce_if(self.x[w, d])
-        for hop in self._hops[t]:
-            if d in hop:
-                past = self.h[t, hop] + self.hop(t, hop)
-                model.add(end >= past).only_enforce_if(self.y[t, hop])
-        return end
 
     def _add_cuts(self) -> None:
         """A used device works its load, after its least head and before its least tail."""
@@ -374,9 +267,7 @@ class BatchModel:
         model = self.model
         for (v, d), x in self.x.items():
             model.add_hint(x, int(placement[v] == d))
-        for (task, d), held in self._held.items():
-            there = any(placement[v] == d for v in self.instance.parts_of[task])
-            model.add_hint(held, int(there))
+        self._memory.hint(placement)
         ends = [starts[v] + self.run(v, placement[v]) for v in range(len(starts))]
         for v, start in enumerate(self.s):
             model.add_hint(start, starts[v])

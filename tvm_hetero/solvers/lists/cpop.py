@@ -39,6 +39,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     ------
     InfeasibleError
         If some task fits nowhere (says by how much), or no candidate keeps the latency limit.
+    SolverError
+        If the time is up.
     """
     return solve_by_list(problem, options, "cpop", cpop)
 

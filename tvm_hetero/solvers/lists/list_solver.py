@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 from tvm_hetero.errors import InfeasibleError
@@ -152,21 +153,11 @@ def place_by_load(
         if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
             check_time(ends, name, i, len(instance.groups))
         group = instance.groups[g]
-        best: tuple[list[float], int] | None = None
-        short: list[int] = []
-        for device in instance.devices[group[0]]:
-            loads.move(group, device)
-            over = loads.overflow()
-            if over:
-                short.append(over)
-            elif loads.reachable(group) and arrows.allow(group, device):
-                option = (loads.profile(), device)
-                best = option if best is None else min(best, option)
-            loads.move(group, None)
-        if best is None:
+        device, short = loads.best_place(group, partial(arrows.allow, group))
+        if device is None:
             raise _nowhere(instance.tasks[group[0]], short, name)
-        loads.move(group, best[1])
-        arrows.place(group, best[1])
+        loads.move(group, device)
+        arrows.place(group, device)
     return loads.placement()
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.deadline import Deadline, check_time
+from tvm_hetero.solvers.core.deadline import Deadline, check_time, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp import linear_dp
 from tvm_hetero.solvers.timing.device_loads import Loads
@@ -84,25 +84,15 @@ def _by_work(instance: Instance) -> list[tuple[int, ...]]:
 
 def _place(loads: Loads, group: Sequence[int]) -> None:
     """Put a group where the largest load grows least."""
-    instance = loads.instance
-    best: tuple[list[float], int] | None = None
-    short: list[int] = []
-    for device in instance.devices[group[0]]:
-        loads.move(group, device)
-        over = loads.overflow()
-        if over:
-            short.append(over)
-        elif loads.reachable(group):
-            best = min(best or (loads.profile(), device), (loads.profile(), device))
-        loads.move(group, None)
-    if best is None:
-        task = instance.tasks[group[0]]
+    device, short = loads.best_place(group)
+    if device is None:
+        task = loads.instance.tasks[group[0]]
         lack = f"{format_bytes(min(short))} of memory lacks" if short else "no links lead there"
         raise InfeasibleError(
             f"heft: after the tasks placed before it, task {task!r} fits on no device: {lack} "
             "at the best of them; add memory or links"
         )
-    loads.move(group, best[1])
+    loads.move(group, device)
 
 
 def improve(loads: Loads, ends: Deadline | None = None) -> None:
@@ -113,14 +103,14 @@ def improve(loads: Loads, ends: Deadline | None = None) -> None:
     while moved and left > 0:
         moved = False
         for i, group in enumerate(_by_work(instance)):
-            if i % rarely == rarely - 1 and ends is not None and ends.passed():
+            if i % rarely == rarely - 1 and time_is_up(ends):
                 return
-            home = loads.home[group[0]]
             for device in instance.devices[group[0]]:
-                if device == loads.home[group[0]]:
+                home = loads.home[group[0]]
+                if device == home:
                     continue
                 left -= 1
-                before, home = loads.profile(), loads.home[group[0]]
+                before = loads.profile()
                 loads.move(group, device)
                 good = loads.overflow() == 0 and loads.reachable(group)
                 if good and _smaller(loads.profile(), before):

@@ -13,6 +13,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 from tvm_hetero.solvers.lists.ranks import rank_order
+from tvm_hetero.solvers.timing.decomposed_schedule import read_plan
 from tvm_hetero.solvers.timing.timing import TimedPlan, make_plan, retime
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -63,9 +64,14 @@ def solution(
         begin, end = hops.get((t, hop), (there, there))
         reached[t, hop[1]] = end
         keys.append((begin, end))
+    return _in_order(plan, keys)
+
+
+def _in_order(plan: TimedPlan, keys: Sequence[Span]) -> Solution:
+    """The exact times of a plan in the order of its keys."""
     starts = retime(plan, keys)
     times = tuple((s, s + plan.seconds(a)) for a, s in enumerate(starts))
-    return Solution(plan, times, max(end for _, end in times[: len(instance)]))
+    return Solution(plan, times, max(end for _, end in times[: len(plan.placement)]))
 
 
 def list_schedule(instance: Instance, order: Sequence[int] | None = None) -> Solution:
@@ -78,6 +84,12 @@ def list_schedule(instance: Instance, order: Sequence[int] | None = None) -> Sol
     """
     scheduler = ListScheduler(instance, set(range(len(instance.names))))
     scheduler.run(rank_order(instance) if order is None else order, by_space=False)
+    return of_scheduler(scheduler)
+
+
+def of_scheduler(scheduler: ListScheduler) -> Solution:
+    """What a list scheduler that has placed everything has decided."""
+    instance = scheduler.instance
     placement = [d if d is not None else -1 for d in scheduler.place_of]
     seconds = instance.seconds
     spans = [(s, s + seconds[v][placement[v]]) for v, s in enumerate(scheduler.starts)]
@@ -87,24 +99,5 @@ def list_schedule(instance: Instance, order: Sequence[int] | None = None) -> Sol
 
 def of_schedule(instance: Instance, schedule: Schedule) -> Solution | None:
     """A schedule by positions; None if it divides the batch otherwise than the instance."""
-    device = instance.problem.platform.index
-    number = {(instance.tasks[v], own): v for v, own in enumerate(instance.elements)}
-    if len(schedule.executions) != len(instance):
-        return None
-    placement, spans = [0] * len(instance), [(0.0, 0.0)] * len(instance)
-    for e in schedule.executions:
-        v = number.get((e.task, e.elements), -1)
-        if v < 0:
-            return None
-        placement[v], spans[v] = device[e.device], (e.start, e.end)
-    copies = {
-        (c.tensor, c.elements, (device[c.src], device[c.dst])): (c.start, c.end)
-        for c in schedule.copies
-    }
-    hops: dict[tuple[int, Hop], Span] = {}
-    for t, flow in enumerate(instance.tensors):
-        for hop in instance.hops(t, placement):
-            key = (flow.name, instance.elements[flow.maker], hop)
-            if key in copies:
-                hops[t, hop] = copies[key]
-    return solution(instance, placement, spans, hops)
+    found = read_plan(instance, schedule)
+    return None if found is None else _in_order(*found)

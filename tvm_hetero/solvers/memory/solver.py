@@ -53,7 +53,7 @@ _FOLLOW = 0.5
 _COLD = 0.02
 # Devices with short memories above which they are counted by type first.
 _MANY = 4
-# Of the time limit; what the bounds of the registry take comes after it.
+# Of the time limit; what the bounds of `run_solver` take comes after it.
 _NET = 0.9
 _MOST_STEPS = 10_000_000
 

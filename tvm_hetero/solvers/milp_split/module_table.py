@@ -26,12 +26,12 @@ from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
-from tvm_hetero.solvers.core.deadline import Deadline
+from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import Prices, search, too_large_to_prove
-from tvm_hetero.solvers.milp_split.width_model import helps_by_width, search_widths
+from tvm_hetero.solvers.milp_split.width_model import by_class, helps_by_width, search_widths
 from tvm_hetero.views.modularity import Module, Piece
 from tvm_hetero.views.symmetry import find_symmetry
 
@@ -96,9 +96,9 @@ class ModuleTable:
         free = piece.pinned({}, [] if first is None else [first])
         kinds = classes_of(piece)
         entries: dict[Ends, BoundEntry] = {}
-        for i, here in _by_class(piece, first, kinds).items():
-            for j, there in _by_class(piece, last, kinds).items():
-                if ends is not None and ends.passed():
+        for i, here in _ends_by_class(piece, first, kinds).items():
+            for j, there in _ends_by_class(piece, last, kinds).items():
+                if time_is_up(ends):
                     raise SolverError(
                         "milp-split: the time is up before every module has a bound; raise the "
                         "time limit"
@@ -195,12 +195,9 @@ def classes_of(piece: Piece) -> Sequence[int]:
     return range(len(piece.names))
 
 
-def _by_class(piece: Piece, part: int | None, kinds: Sequence[int]) -> dict[int, list[int]]:
-    """The classes on which a part can run, and their devices."""
-    found: dict[int, list[int]] = {}
-    for d in (-1,) if part is None else piece.devices[part]:
-        found.setdefault(-1 if part is None else kinds[d], []).append(d)
-    return found
+def _ends_by_class(piece: Piece, part: int | None, kinds: Sequence[int]) -> dict[int, list[int]]:
+    """The classes on which a part can run, and their devices; -1 where there is no end."""
+    return {-1: [-1]} if part is None else by_class(piece.devices[part], kinds)
 
 
 def entry_bound(piece: Piece) -> float:

@@ -14,7 +14,7 @@ tried and gave no more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tvm_hetero.solvers.cpsat.model import BatchModel
@@ -33,10 +33,7 @@ def add_cuts(model: BatchModel) -> None:
     if len(instance) > _MOST_PARTS:
         return
     before = ancestors(instance)
-    after = [0] * len(before)
-    for w, mask in enumerate(before):
-        for u in members(mask):
-            after[u] |= 1 << w
+    after = descendants(before)
     for w in range(len(instance)):
         for resource in sorted({r for row in instance.cores for r in row}):
             ahead, behind = _load(model, before[w], resource), _load(model, after[w], resource)
@@ -60,6 +57,15 @@ def ancestors(instance: Instance) -> list[int]:
         for t in instance.inputs[v]:
             maker = instance.tensors[t].maker
             found[v] |= found[maker] | 1 << maker
+    return found
+
+
+def descendants(before: Sequence[int]) -> list[int]:
+    """For every part the set of parts that follow it, as bits, given its `ancestors`."""
+    found = [0] * len(before)
+    for w, mask in enumerate(before):
+        for u in members(mask):
+            found[u] |= 1 << w
     return found
 
 

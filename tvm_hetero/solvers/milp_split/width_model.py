@@ -34,8 +34,8 @@ from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
-from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
-from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, members
+from tvm_hetero.solvers.lists.partial_schedule import Solution, of_scheduler
+from tvm_hetero.solvers.milp_split.valid_inequalities import ancestors, descendants, members
 from tvm_hetero.views.instance import Instance
 
 if TYPE_CHECKING:
@@ -85,10 +85,7 @@ class WidthModel:
 
     def classes(self, v: int) -> dict[int, list[int]]:
         """The classes on which a part can run, and their devices."""
-        found: dict[int, list[int]] = {}
-        for d in self.instance.devices[v]:
-            found.setdefault(self.kinds[d], []).append(d)
-        return found
+        return by_class(self.instance.devices[v], self.kinds)
 
     def _add_part(self, v: int, head: Sequence[float], tail: Sequence[float]) -> None:
         model, instance = self.model, self.instance
@@ -153,10 +150,7 @@ class WidthModel:
         if len(instance) > _MOST_CUT:
             return
         before = ancestors(instance)
-        after = [0] * len(before)
-        for w, mask in enumerate(before):
-            for u in members(mask):
-                after[u] |= 1 << w
+        after = descendants(before)
         for w in range(len(instance)):
             ahead, behind = self._areas(members(before[w])), self._areas(members(after[w]))
             if ahead:
@@ -186,6 +180,14 @@ class WidthModel:
             if value(x):
                 chosen[v] = c
         return [value(start) for start in self.s], chosen
+
+
+def by_class(devices: Iterable[int], kinds: Sequence[int]) -> dict[int, list[int]]:
+    """The classes of some devices, and those of each."""
+    found: dict[int, list[int]] = {}
+    for d in devices:
+        found.setdefault(kinds[d], []).append(d)
+    return found
 
 
 def helps_by_width(instance: Instance, kinds: Sequence[int]) -> bool:
@@ -239,10 +241,4 @@ def lay_out(
         scheduler.run(order, by_space=False)
     except InfeasibleError:
         return None
-    placement = [d if d is not None else -1 for d in scheduler.place_of]
-    spans = [
-        (start, start + instance.seconds[v][placement[v]])
-        for v, start in enumerate(scheduler.starts)
-    ]
-    hops = {(t, hop): (start, end) for t, hop, start, end in scheduler.hops}
-    return solution(instance, placement, spans, hops)
+    return of_scheduler(scheduler)

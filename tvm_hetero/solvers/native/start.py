@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
+from tvm_hetero.solvers.timing.decomposed_schedule import division_of, read_plan
 from tvm_hetero.solvers.timing.timing import (
     TimedPlan,
     activity_order,
@@ -26,35 +27,18 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 def divided_as(problem: Problem, schedule: Schedule) -> Instance:
     """The instance whose parts are the executions of a schedule."""
-    division: dict[str, list[tuple[int, ...]]] = {}
-    for execution in schedule.executions:
-        division.setdefault(execution.task, []).append(execution.elements)
+    division = division_of(schedule)
     if all(len(parts) == 1 for parts in division.values()):
         return instance_of(problem)
-    return Instance(problem, {task: sorted(parts) for task, parts in division.items()})
+    return Instance(problem, division)
 
 
 def start_of(instance: Instance, schedule: Schedule) -> tuple[list[int], list[int]]:
     """Placement and sequence of a schedule whose executions are the parts of `instance`."""
-    names = {name: d for d, name in enumerate(instance.names)}
-    part = {
-        (task, min(own)): v
-        for v, (task, own) in enumerate(zip(instance.tasks, instance.elements, strict=True))
-    }
-    placement = [0] * len(instance)
-    keys = [(0.0, 0.0)] * len(instance)
-    for e in schedule.executions:
-        v = part[e.task, min(e.elements)]
-        placement[v], keys[v] = names[e.device], (e.start, e.end)
-    hops = {
-        (c.tensor, min(c.elements), (names[c.src], names[c.dst])): (c.start, c.end)
-        for c in schedule.copies
-    }
-    plan = make_plan(instance, placement)
-    for t, hop in plan.hops:
-        flow = instance.tensors[t]
-        keys.append(hops[flow.name, min(instance.elements[flow.maker]), hop])
-    return placement, sequence_of(plan, keys)
+    found = read_plan(instance, schedule)
+    assert found is not None, "its executions are the parts"
+    plan, keys = found
+    return list(plan.placement), sequence_of(plan, keys)
 
 
 def sequence_of(plan: TimedPlan, keys: Sequence[tuple[float, float]]) -> list[int]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Robustness, Schedule
-from tvm_hetero.solvers import registry
+from tvm_hetero.solvers import run_solver
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.verified_call import solve_verified
 from tvm_hetero.solvers.robust.evaluate import values_of
@@ -104,7 +104,7 @@ def solve(
     Parameters
     ----------
     request : by how much costs are off, and whether to minimise the mean or the worst value.
-    solver, options : as for `registry.solve`; the time limit covers all steps.
+    solver, options : as for `run_solver.solve`; the time limit covers all steps.
 
     Returns
     -------
@@ -113,13 +113,13 @@ def solve(
 
     Raises
     ------
-    As `registry.solve`.
+    As `run_solver.solve`.
     """
     options = Options() if options is None else options
     plain_options = options
     if request.goal is not None:
         plain_options = replace(options, time_limit=_PLAIN * options.time_limit)
-    answer = registry.solve(problem, solver, plain_options)
+    answer = run_solver.solve(problem, solver, plain_options)
     if request.goal is not None:
         answer = fit(problem, answer, request, replace(
             options, time_limit=options.time_limit - plain_options.time_limit, start=None

@@ -30,6 +30,7 @@ import numpy as np
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.options import Options
+from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import kinds_of, least_hops
 from tvm_hetero.views.instance import Instance
@@ -73,8 +74,6 @@ def anneal_in_levels(
     seconds : of the wall, after which no round is begun.
     turn : added to the seed, where it is asked more than once.
     """
-    from tvm_hetero.solvers.native.library import NativeSearch
-
     least, best = exact_value(instance, plan), list(plan)
     if bound <= 0 or least == math.inf:
         return None
@@ -88,24 +87,34 @@ def anneal_in_levels(
             if left <= 0 or options.within_gap(least, bound):
                 break
             coarse = _glued(instance, _glue(instance, blocks, best, bound, rng))
-            found = best
-            for search, work, heats in (
-                (NativeSearch(coarse), _COARSE * each, _HOT),
-                (fine, (1 - _COARSE) * each, _COOL),
-            ):
-                heat = rng.choice(heats) * bound / exact_value(instance, found)
-                seed = rng.randrange(2**31)
-                run = search.anneal_loads(
-                    found, work=int(work), seed=seed, heat=heat, deadline=max(0.01, left)
-                )
-                if run.feasible:
-                    found = list(run.placement)
+            found = _anneal(instance, NativeSearch(coarse), best, bound, rng, _HOT,
+                            work=_COARSE * each, deadline=max(0.01, left))  # fmt: skip
+            found = _anneal(instance, fine, found, bound, rng, _COOL,
+                            work=(1 - _COARSE) * each, deadline=max(0.01, left))  # fmt: skip
             value = exact_value(instance, found)
             if value <= least:
                 best, least = found, value
     except SolverError:
         return None
     return best
+
+
+def _anneal(
+    instance: Instance,
+    search: NativeSearch,
+    plan: list[int],
+    bound: float,
+    rng: random.Random,
+    heats: Sequence[float],
+    *,
+    work: float,
+    deadline: float,
+) -> list[int]:
+    """What annealing one level makes of a plan; the plan itself if nothing valid comes of it."""
+    heat = rng.choice(heats) * bound / exact_value(instance, plan)
+    seed = rng.randrange(2**31)
+    run = search.anneal_loads(plan, work=int(work), seed=seed, heat=heat, deadline=deadline)
+    return list(run.placement) if run.feasible else plan
 
 
 def _measure(instance: Instance) -> _NeighbourCosts:

@@ -10,9 +10,10 @@
                   (`threshold_rounding`)
     3. annealing  of blocks of neighbours and of groups in turns (`level_annealing`), from the best;
                   then of the starts in C++ (without the library: moves of single groups); some
-                  times from the cut shares, as the values of such runs are a percent apart
+                  times from the cut shares, as the values of such runs are a percent apart. What
+                  that finds is tidied: moves that save copied bytes and do not raise the value
+                  (`join_neighbours`)
     4. CP-SAT     from the best, where the model is small enough to be searched
-    5. tidying    moves that save copied bytes and do not raise the value
 
 With contiguous stages as the objective `stages` has a ladder of its own. A batch may be divided:
 each task in as many equal parts as there are devices (`divide_evenly`), so that devices can share
@@ -54,9 +55,10 @@ from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
+from tvm_hetero.solvers.throughput.join_neighbours import join_neighbours
 from tvm_hetero.solvers.throughput.level_annealing import anneal_in_levels
 from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
-from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
+from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Division, Instance, instance_of
@@ -68,6 +70,7 @@ _MOST_STARTS, _FAR = 2, 1.5
 _MOST_MOVED = 5_000
 # Parts up to which greedy balancing is tried although there is another start.
 _MOST_BALANCED = 500
+# Parts of a divided batch above which it is not searched.
 _MOST_PARTS = 20_000
 # Parts that greedy balancing and the DP over ideals go through in a second, about, and those for
 # which the DP along an order is a part of it; and the time limit (s) from which on the linear
@@ -247,43 +250,6 @@ def _search(
         if found is not None:
             best = _better(instance, best, join_neighbours(instance, found), options)
     return best
-
-
-def join_neighbours(instance: Instance, plan: list[int]) -> list[int]:
-    """The placement with fewer copied bytes at no larger value: groups join their neighbours."""
-    if len(instance) > _MOST_PARTS:
-        return plan
-    loads = Loads(instance)
-    for group in instance.groups:
-        loads.move(group, plan[group[0]])
-    top = loads.profile()[0]
-    for group in instance.groups:
-        home = loads.home[group[0]]
-        near = _neighbours(instance, loads, group)
-        for device in sorted(near - {home}):
-            before = _copied(loads, group)
-            loads.move(group, device)
-            fits = loads.profile()[0] <= top and not loads.overflow() and loads.reachable(group)
-            if fits and _copied(loads, group) < before:
-                home = device
-            else:
-                loads.move(group, home)
-    return loads.placement()
-
-
-def _neighbours(instance: Instance, loads: Loads, group: Sequence[int]) -> set[int]:
-    """Devices of what a group reads from and of its readers, of those that can run it."""
-    near = {loads.home[instance.tensors[t].maker] for v in group for t in instance.inputs[v]}
-    readers = (w for v in group for t in instance.outputs[v] for w in instance.tensors[t].readers)
-    near |= {loads.home[w] for w in readers}
-    return set(instance.devices[group[0]]).intersection(near)
-
-
-def _copied(loads: Loads, group: Sequence[int]) -> int:
-    """Bytes that the tensors at a group move, over all hops."""
-    instance = loads.instance
-    touched = {t for v in group for t in (*instance.inputs[v], *instance.outputs[v])}
-    return sum(instance.tensors[t].nbytes * len(loads.hops_of(t)) for t in touched)
 
 
 def divide_evenly(problem: Problem) -> Division:

@@ -1,8 +1,8 @@
 """A schedule taken apart again: its division, placement and order, ready to be timed again.
 
-What `timing.to_schedule` writes, `replay` reads back. It serves whoever asks what a given plan
-would do if something were different: shorter tasks (`report.schedule.explain`), perturbed costs
-(`robust`).
+What `timing.to_schedule` writes, `read_plan` reads back, for every search that begins from a
+schedule. `replay` serves whoever asks what a given plan would do if something were different:
+shorter tasks (`report.schedule.explain`), perturbed costs (`robust`).
 """
 
 from __future__ import annotations
@@ -50,23 +50,37 @@ def replay(problem: Problem, schedule: Schedule, *, perturbed: Problem | None = 
     ----------
     perturbed : the same problem with other costs, by which the replay is then timed.
     """
-    device = problem.platform.index
     instance = Instance(perturbed or problem, division_of(schedule))
-    index = {
-        (task, elements): v
-        for v, (task, elements) in enumerate(zip(instance.tasks, instance.elements, strict=True))
-    }
+    found = read_plan(instance, schedule)
+    assert found is not None, "the division is the schedule's own"
+    return Replay(instance, *found)
+
+
+def read_plan(
+    instance: Instance, schedule: Schedule
+) -> tuple[TimedPlan, list[tuple[float, float]]] | None:
+    """The plan of a valid schedule, and the (start, end) of its activities, s.
+
+    None if the schedule divides the batch otherwise than the instance.
+    """
+    device = instance.problem.platform.index
+    # Parts of a task have no element in common.
+    number = {(instance.tasks[v], min(own)): v for v, own in enumerate(instance.elements)}
+    if len(schedule.executions) != len(instance):
+        return None
     placement = [0] * len(instance)
     keys = [(0.0, 0.0)] * len(instance)
     for e in schedule.executions:
-        v = index[e.task, e.elements]
+        v = number.get((e.task, min(e.elements)))
+        if v is None or sorted(e.elements) != sorted(instance.elements[v]):
+            return None
         placement[v], keys[v] = device[e.device], (e.start, e.end)
     times = {
-        (c.tensor, c.elements, device[c.src], device[c.dst]): (c.start, c.end)
+        (c.tensor, min(c.elements), device[c.src], device[c.dst]): (c.start, c.end)
         for c in schedule.copies
     }
     plan = make_plan(instance, placement)
     for t, (a, b) in plan.hops:
         flow = instance.tensors[t]
-        keys.append(times[flow.name, instance.elements[flow.maker], a, b])
-    return Replay(instance, plan, keys)
+        keys.append(times[flow.name, min(instance.elements[flow.maker]), a, b])
+    return plan, keys

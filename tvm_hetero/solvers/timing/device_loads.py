@@ -11,7 +11,7 @@ that it reads, so only these are taken out and put back (`Loads.shift`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -151,3 +151,23 @@ class Loads:
     def profile(self) -> list[float]:
         """All loads, the largest first."""
         return sorted(self.seconds.values(), reverse=True)
+
+    def best_place(
+        self, group: Sequence[int], allows: Callable[[int], bool] = lambda d: True
+    ) -> tuple[int | None, list[int]]:
+        """The device where the largest load grows least for a group that has no place.
+
+        None if there is none; then also the bytes that lack, of each device without the memory.
+        """
+        best: tuple[list[float], int] | None = None
+        short: list[int] = []
+        for device in self.instance.devices[group[0]]:
+            self.move(group, device)
+            over = self.overflow()
+            if over:
+                short.append(over)
+            elif self.reachable(group) and allows(device):
+                option = (self.profile(), device)
+                best = option if best is None else min(best, option)
+            self.move(group, None)
+        return (None if best is None else best[1]), short

@@ -1,0 +1,242 @@
+"""The one way in: run a solver, verify, compare with the best single device, bound.
+
+Whatever a solver answers goes through `check.verified`, whose counters no solver uses; so a
+solver's own value and its claim to be optimal are never believed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from tvm_hetero.errors import (
+    LIST_LINE,
+    BackendError,
+    HeteroError,
+    InfeasibleError,
+    SolverError,
+    SolverFault,
+)
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
+from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
+from tvm_hetero.solvers.core.feasibility import check_links, check_memory
+from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
+from tvm_hetero.solvers.core.verified_call import Solver, drop_false_bound, solve_verified, warn
+from tvm_hetero.solvers.other_solvers import with_others
+from tvm_hetero.solvers.registry import (
+    bounds_itself,
+    check_teams,
+    knows_teams,
+    makes_one_plan,
+    solver_of,
+)
+from tvm_hetero.util.few_collections import few_collections
+from tvm_hetero.util.units import format_seconds
+from tvm_hetero.views.instance import instance_of
+
+# Seconds that the judge takes for a task or edge, and that an answer takes to be read again.
+_JUDGED = 20e-6
+# The share of its time after which a search is said to have used it.
+_UP = 0.9
+# Behind a solver's name where the best single device is the answer.
+_SINGLE = " (single)"
+
+
+def solve(problem: Problem, solver: str = "auto", options: Options | None = None) -> Schedule:
+    """Solve a problem.
+
+    Parameters
+    ----------
+    problem : what to schedule.
+    solver : one of `names()`.
+    options : time limit (s), seed, start; see `Options`.
+
+    Returns
+    -------
+    A schedule that `check.verified` has passed, with a proven lower bound and the best single
+    device beside it; never worse than the start. Where the best single device is better than
+    the solver's answer, or the solver finds none, it is the answer, under the name
+    ``"<solver> (single)"``. Where the solver crashes or its answer is not valid, the next best
+    answer is given with a `SolverWarning`.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver.
+    InfeasibleError
+        If no placement can keep the limits; says by how much memory is too small, or which
+        devices no link joins.
+    SolverError
+        If the solver finds nothing in its time; if it fails and no one else finds anything; if
+        the backend that was asked for refuses the model.
+    """
+    with few_collections():
+        told = Options() if options is None else options
+        began = told.clock()
+        told = replace(told, ends=_ends_of(problem, told, began))
+        late = began + _UP * (told.until(began) - began)
+        answer = _solve(problem, solver, told)
+        told.say(f"stopped: {_why(answer, solver, told, late=told.clock() >= late)}")
+        return answer
+
+
+def _why(answer: Schedule, solver: str, options: Options, *, late: bool) -> str:
+    """Why nobody searches on."""
+    if answer.gap <= OPTIMAL_GAP:
+        return "value and bound meet: proven optimal"
+    if options.within_gap(answer.value, answer.lower_bound):
+        return f"within the asked gap of {options.gap:.2%} of the bound"
+    limit = format_seconds(options.time_limit)
+    if late:
+        return f"the time limit of {limit} is up"
+    if answer.solver.endswith(_SINGLE):
+        return f"{solver} has nothing better; a gap of {answer.gap:.2%} is left"
+    if makes_one_plan(solver):
+        return f"{solver} makes one plan and does not search; a gap of {answer.gap:.2%} is left"
+    return (
+        f"the work that a time limit of {limit} stands for is done (after "
+        f"{format_seconds(answer.seconds)} here), a gap of {answer.gap:.2%} is left; raise "
+        "--time-limit for more work"
+    )
+
+
+def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
+    from tvm_hetero.bounds import check_latency_limit, lower_bound, round_up
+    from tvm_hetero.check.checker import verified
+    from tvm_hetero.solvers.lists.best_single import main_device
+
+    began = options.clock()
+    chosen = solver_of(solver)
+    check_teams(problem, solver)
+    check_memory(instance_of(problem))
+    check_links(instance_of(problem))
+    check_latency_limit(problem)
+    if options.start is not None:
+        options = replace(options, start=verified(problem, options.start))
+    single = _best_single(problem, options)
+    answer, bound_is_final = _answer(problem, chosen, solver, options, single)
+    known = [other.value for other in (single, options.start) if other is not None]
+    answer = drop_false_bound(answer, known, solver)
+    if options.start is not None and options.start.value < answer.value:
+        answer = replace(options.start, lower_bound=answer.lower_bound)
+    bound = min(round_up(problem, answer.lower_bound), answer.value)
+    answer = replace(answer, lower_bound=bound)
+    # What is proven needs no other bound, and what is late gets none beside one that it has.
+    late = bound > 0 and time_is_up(options.ends)
+    if answer.gap > OPTIMAL_GAP and not bound_is_final and not late:
+        quick, is_late = BOUND_SHARE * options.time_limit, partial(time_is_up, options.ends)
+        bound = max(bound, lower_bound(problem, answer.value, quick, is_late))
+    best = None
+    if single is not None:
+        best = SingleDevice(main_device(single), single.value)
+    return verified(
+        problem,
+        replace(
+            answer,
+            lower_bound=bound,
+            best_single_device=best,
+            status="feasible",
+            seed=options.seed,
+            seconds=options.clock() - began,
+        ),
+    )
+
+
+def _ends_of(problem: Problem, options: Options, began: float) -> Deadline:
+    """When searches are to be over, so that judge and bound are through within the limit."""
+    whole = options.ends or Deadline(options.until(began), options.clock)
+    size = len(problem.tasks) + len(problem.graph.edges)
+    return whole.sooner(min(_JUDGED * size, 0.5 * max(0.0, whole.left())))
+
+
+def _best_single(problem: Problem, options: Options) -> Schedule | None:
+    from tvm_hetero.check.checker import verified
+    from tvm_hetero.solvers.lists.best_single import best_single
+
+    found = best_single(problem, options)
+    return None if found is None else verified(problem, found)
+
+
+class _Solved(NamedTuple):
+    """An answer, and whether the ladder of bounds has nothing to add to its bound."""
+
+    schedule: Schedule
+    bound_is_final: bool = False
+
+
+def _answer(
+    problem: Problem, chosen: Solver, name: str, options: Options, single: Schedule | None
+) -> _Solved:
+    """The solver's answer, or the best single device where that is better or all there is.
+
+    Of a solver that fails, the next best answer, with a warning that names it.
+    """
+    try:
+        told = _without_bound(options, itself=bounds_itself(name))
+        answer = solve_verified(problem, name, chosen, told)
+    except SolverFault as fault:
+        return _Solved(_next_best(problem, fault, options, single))
+    except (InfeasibleError, SolverError) as error:
+        if isinstance(error, BackendError):
+            raise
+        if single is None:
+            return _Solved(_in_time(problem, name, options, error))
+        reason = str(error).split("\n")[0]
+        warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
+        return _Solved(replace(single, solver=name + _SINGLE))
+    if single is not None and single.value < answer.value:
+        answer = replace(single, solver=name + _SINGLE, lower_bound=answer.lower_bound)
+        return _Solved(answer)
+    return _Solved(answer, bound_is_final=bounds_itself(name))
+
+
+def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) -> Schedule:
+    """What one pass finds where the time was too short for anything else: never no answer.
+
+    Raises
+    ------
+    HeteroError
+        The solver's error, if there was time, or one pass finds nothing either.
+    """
+    if not time_is_up(options.ends):
+        raise with_others(error, problem, options, name) from None
+    quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
+    try:
+        found = solve_verified(problem, quickest, solver_of(quickest), replace(options, ends=None))
+    except HeteroError:
+        raise with_others(error, problem, options, name) from None
+    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {quickest}")
+    return replace(found, solver=f"{name} ({quickest})")
+
+
+def _without_bound(options: Options, *, itself: bool) -> Options:
+    """The options with the time that the bound beside the answer will take put aside.
+
+    Who holds its bound against the ladder `itself` has the clock for that, too.
+    """
+    aside = min(BOUND_SHARE * options.time_limit, MOST_ASIDE)
+    ends = options.ends if itself or options.ends is None else options.ends.sooner(aside)
+    return replace(options, time_limit=options.time_limit - aside, ends=ends)
+
+
+def _next_best(
+    problem: Problem, fault: SolverFault, options: Options, single: Schedule | None
+) -> Schedule:
+    """The best of start, heft and single.
+
+    Raises
+    ------
+    SolverFault
+        The fault, if there is none.
+    """
+    found = [other for other in (options.start, single) if other is not None]
+    with suppress(HeteroError):
+        found.append(solve_verified(problem, "heft", solver_of("heft"), options))
+    if not found:
+        raise fault
+    best = min(found, key=lambda schedule: schedule.value)
+    warn(f"{fault}; the answer is that of solver {best.solver!r}")
+    return best
