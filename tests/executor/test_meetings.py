@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,9 +23,11 @@ CORES = sorted(os.sched_getaffinity(0))[:2]
 pytestmark = pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 
 
-def executor(*devices: str) -> Executor:
-    """Convolutions, each on a device, as often as need be."""
+def executor(*devices: str, private: str = "") -> Executor:
+    """Convolutions, each on a device, as often as need be; one has a memory of its own if named."""
     platform = teams_of_cpus()
+    rows = (replace(device, private=device.name == private) for device in platform.devices)
+    platform = replace(platform, devices=tuple(rows))
     module = lowered(convolutions(), platform)
     problem = unit_problem(module, platform)
     tasks = problem.graph.topological_order
@@ -61,6 +64,15 @@ def test_the_result_is_that_of_each_alone(devices: tuple[str, ...]) -> None:
             assert np.allclose(made.run(input0=X)[0].numpy(), expected, rtol=1e-3, atol=1e-4)
         for out in made.map([{"input0": X}] * 10):
             assert np.allclose(out[0].numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("private", ["both", "little"])
+def test_a_memory_of_its_own_may_share_cores_with_a_team(private: str) -> None:
+    with executor("big") as alone, executor("both", "little", "big", private=private) as made:
+        expected = alone.run(input0=X)[0].numpy()
+        for out in made.map([{"input0": X}] * 10):
+            assert np.allclose(out[0].numpy(), expected, rtol=1e-3, atol=1e-4)
+        assert any(step.kind == "copy" for step in made.trace()), "nothing was copied"
 
 
 def test_the_trace_names_the_team(meeting: Executor) -> None:
