@@ -36,7 +36,9 @@ def executor(*devices: str, private: str = "") -> Executor:
     module = lowered(convolutions(), platform)
     problem = unit_problem(module, platform)
     tasks = problem.graph.topological_order
-    steps = [(task, devices[i % len(devices)], (0,)) for i, task in enumerate(tasks)]
+    steps: list[tuple[str, str, tuple[int, ...]]] = [
+        (task, devices[i % len(devices)], (0,)) for i, task in enumerate(tasks)
+    ]
     return Executor(build(annotate_devices(module, problem, as_schedule(problem, steps))))
 
 
@@ -85,7 +87,9 @@ def test_a_core_that_was_not_given_to_the_process_is_left_alone(tmp_path: Path) 
     path, platform = tmp_path / "both.hetero", teams_of_cpus()
     module = lowered(convolutions(), platform)
     problem = unit_problem(module, platform)
-    tasks = [(task, "both", (0,)) for task in problem.graph.topological_order]
+    tasks: list[tuple[str, str, tuple[int, ...]]] = [
+        (task, "both", (0,)) for task in problem.graph.topological_order
+    ]
     save_artifact(build(annotate_devices(module, problem, as_schedule(problem, tasks))), path)
     program = f"import tvm_hetero; tvm_hetero.load({str(path)!r})"
     ended = subprocess.run(
@@ -94,6 +98,7 @@ def test_a_core_that_was_not_given_to_the_process_is_left_alone(tmp_path: Path) 
     )  # fmt: skip
     assert f"may only use [{CORES[0]}]: give it those cores" in ended.stderr
     with tvm_hetero.load(path) as made:
+        assert isinstance(made, Executor)
         assert len(made.run(input0=X)) == 1
 
 
