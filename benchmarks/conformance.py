@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from benchmarks.conforming.page import page
 from benchmarks.conforming.rows import ROOT, Rows, lost, read_rows, run_suite
 from benchmarks.conforming.suite import SuiteTest, sample_of, suite_tests
 from benchmarks.conforming.summary import by_operator, counts, reasons
+from benchmarks.execution.argument_types import pattern
 
 RESULTS = ROOT / "benchmarks" / "results" / "conformance.json"
 PAGE = ROOT / "docs" / "onnx-operators.md"
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.sample:
         chosen = sample_of(tests)
     else:
-        chosen = [test for test in tests if re.search(args.only or "", test.name)]
+        chosen = [test for test in tests if args.only.search(test.name)]
     rows = run_suite(chosen, args.rows, at_once=args.jobs, told=_tell)
     print(report(rows))
     if len(chosen) == len(tests):
@@ -65,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--runtime-rows", type=Path, default=RUNTIME, help="ONNX Runtime's")
-    parser.add_argument("--only", metavar="REGEX", help="tests whose names have this in them")
+    named = "tests whose names have this in them"
+    parser.add_argument("--only", type=pattern, default="", metavar="REGEX", help=named)
     parser.add_argument("--sample", action="store_true", help="one test of every operator")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))

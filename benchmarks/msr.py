@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import write_document
+from benchmarks.execution.argument_types import duration, pattern
 from benchmarks.parts import percent, seconds, table
 from benchmarks.result_rows import read_rows
 
@@ -61,17 +61,18 @@ class MissingProblemError(SystemExit):
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Run, print, and write the results; the rows that were made."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", metavar="REGEX", help="problems whose names have a match")
+    matching = "problems whose names have a match"
+    parser.add_argument("--only", type=pattern, default="", metavar="REGEX", help=matching)
     parser.add_argument("--small", action="store_true", help="the smallest, nothing is written")
-    parser.add_argument("--time-limit", type=float, default=LIMIT, metavar="S", help="of each")
+    parser.add_argument("--time-limit", type=duration, default=LIMIT, metavar="S", help="of each")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the problems are")
     given = parser.parse_args(arguments)
     limit = min(SMALL_LIMIT, given.time_limit) if given.small else given.time_limit
-    chosen = [name for name in KNOWN if re.search(given.only or "", name)]
-    if given.small:
-        chosen = [SMALLEST]
+    chosen = [SMALLEST] if given.small else list(filter(given.only.search, KNOWN))
     if not chosen:
-        parser.error(f"--only {given.only}: no name has a match; names are {', '.join(KNOWN)}")
+        parser.error(
+            f"--only {given.only.pattern}: no name has a match; names are {', '.join(KNOWN)}"
+        )
     files = {name: problem_file(given.folder, name) for name in chosen}
     rows = []
     for name, file in files.items():

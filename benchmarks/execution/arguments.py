@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.execution.cases import TINY
+from benchmarks.execution.argument_types import (
+    count,
+    counts,
+    duration,
+    names_of,
+    output_file,
+)
+from benchmarks.execution.cases import RANDWIRE, TINY
 from benchmarks.results_page import write_pages
+from tvm_hetero.frontends.onnx import light_models
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -54,23 +62,23 @@ def chosen(
     """
     parser = argparse.ArgumentParser(description=text.split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a tiny model, few runs, no file")
-    parser.add_argument("--models", help="names with commas between")
+    known = dict.fromkeys((*models, *light_models(), RANDWIRE, TINY))
+    parser.add_argument("--models", type=names_of(known), help="names with commas between")
     if batches:
-        parser.add_argument("--batches", help="numbers with commas between")
+        parser.add_argument("--batches", type=counts, help="numbers with commas between")
     if rounds:
-        parser.add_argument("--rounds", type=int, default=rounds, help="of turns")
+        parser.add_argument("--rounds", type=count, default=rounds, help="of turns")
     parser.set_defaults(batches=None, **({} if rounds else {"rounds": 1}))
-    parser.add_argument("--time-limit", type=float, default=limit, help="seconds for each solve")
-    parser.add_argument(
-        "--output", type=Path, help=f"JSON file (of all: results/{result}; of some: build/{result})"
-    )
+    parser.add_argument("--time-limit", type=duration, default=limit, help="seconds for each solve")
+    where = f"JSON file (of all: results/{result}; of some: build/{result})"
+    parser.add_argument("--output", type=output_file, help=where)
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
     if args.show:
         write_pages()
         return None
-    names = args.models.split(",") if args.models else [TINY] if args.small else models
-    numbers = map(int, args.batches.split(",")) if args.batches else [2] if args.small else batches
+    names = args.models or ([TINY] if args.small else models)
+    numbers = args.batches or ([2] if args.small else batches)
     return Chosen(
         tuple(names),
         tuple(numbers),

@@ -230,6 +230,8 @@ def typical_times(rounds: Sequence[Sequence[float]]) -> list[float]:
     """What each call takes (s), from its times in several rounds; see the file's text."""
     median = statistics.median(math.fsum(times) for times in rounds)
     calls = [_lower_quartile(times) for times in zip(*rounds, strict=True)]
+    if not any(calls):  # of a device that runs none
+        return calls
     stretch = min(max(1.0, median / math.fsum(calls)), MOST_STRETCH)
     return [seconds * stretch for seconds in calls]
 

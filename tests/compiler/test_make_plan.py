@@ -226,8 +226,17 @@ def test_devices_that_share_cores_are_meetings_of_one_thread_a_core():
     assert threads(other, a, both)["both"] == ["a", "core1-alone"]
     # Two devices of one core take turns there.
     assert threads(a, cpu("again", 0)) == {"a": [], "again": ["a"]}
-    # A device that shares no core has threads of its own.
+    # A device that shares no core has threads of its own, and so has one that shares no memory.
     assert threads(cpu("c", 2), both) == {"c": [], "both": []}
+    apart = replace(both, name="apart", private=True)
+    assert threads(a, b, apart) == {"a": [], "b": [], "apart": []}
+    # A name that a device has is no other core's, and a number may be there on two nodes.
+    called = cpu("core0", 1)
+    assert threads(called, both) == {"core0": [], "core0_1": [], "both": ["core0_1", "core0"]}
+    away = [replace(cpu(name, 2, 3), node="node1") for name in ("c", "d")]
+    here = [replace(device, node="node0", name=device.name * 2) for device in away]
+    rows = threads(*away, *here)
+    assert len({thread for row in rows.values() for thread in row}) == 4
 
 
 def test_devices_are_alike_by_target_cores_and_costs():

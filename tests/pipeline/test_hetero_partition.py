@@ -13,13 +13,13 @@ from tvm import relax
 from tvm.ir.instrument import PassTimingInstrument
 
 import tvm_hetero as th
-from tests.models import branchy, branchy_inputs, dense, two_cpus
+from tests.models import branchy, branchy_inputs, dense, teams_of_cpus, two_cpus
 from tvm_hetero import relax as our_relax
 from tvm_hetero import relay
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.store import CostStore
-from tvm_hetero.errors import InfeasibleError, PlatformError, ProfileError, UsageError
+from tvm_hetero.errors import InfeasibleError, PlatformError, ProfileError, SolverError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.passes.placed_model import is_annotated, problem_and_schedule
 from tvm_hetero.pipeline.options import PartitionOptions
@@ -157,6 +157,14 @@ def test_a_platform_without_a_cpu_is_refused_before_anything_is_measured():
     lonely = Platform((Device("gpu", target={"kind": "cuda", "arch": "sm_90"}),))
     with pytest.raises(PlatformError, match="no CPU device to take inputs and outputs"):
         partition(branchy(), lonely)
+
+
+def test_a_solver_that_knows_no_teams_is_refused_before_anything_is_measured(tmp_path: Path):
+    model = ProfiledCosts(CostStore(tmp_path / "costs.sqlite"))
+    options = PartitionOptions(solver="stages", cost_model=model)
+    with pytest.raises(SolverError, match="'stages' does not know devices that share cores"):
+        partition(branchy(), teams_of_cpus(), options)
+    assert model.runs == 0 and not list(tmp_path.iterdir())
 
 
 def test_a_batch_whose_weights_are_read_once_where_that_was_measured_to_pay():

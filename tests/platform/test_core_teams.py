@@ -70,7 +70,7 @@ def test_any_two_teams_are_nested_or_apart(caches: list[int], widths: set[int]) 
 def test_widths_are_read() -> None:
     assert parse_teams("none") == () and parse_teams("all") is None
     assert parse_teams("4,1, 2") == (1, 2, 4)
-    for text in ("", "0", "1,,2", "two", "-1"):
+    for text in ("", "0", "1,,2", "two", "-1", "1" * 5000, "9" * 10):
         with pytest.raises(UsageError, match="expected none, all or widths"):
             parse_teams(text)
 

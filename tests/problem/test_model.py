@@ -104,8 +104,14 @@ def test_another_objective_is_another_problem() -> None:
         (Objective(batch=0), "expected a batch of 1 to 1000000 elements, got 0"),
         (Objective(batch=10**12), "expected a batch of 1 to"),
         (Objective("throughput", 1, 2.0), "throughput takes no latency_limit; leave it out"),
-        (Objective("energy"), "objective energy: device 'big' has no watts; add it"),
-        (Objective("cost"), "objective cost: device 'big' has no price; add it"),
+        (
+            Objective("energy"),
+            "objective energy: device 'big' has no watts; add it in the platform file",
+        ),
+        (
+            Objective("cost"),
+            "objective cost: device 'big' has no price; add it in the platform file",
+        ),
     ],
 )
 def test_refused_objectives(objective: Objective, message: str) -> None:

@@ -15,7 +15,8 @@ argument of a call is a view, in the shape that the kernel sees, of
 
 Devices that share cores exclude each other (`tvm_hetero.platform.teams`), so their workers are
 *meetings* of threads, one a core: the first one runs a device's steps, the others help with their
-parallel loops. So there is one thread a core, whichever device is at work.
+parallel loops. So there is one thread a core, whichever device is at work. A team's copies are the
+first thread's alone. Devices with a memory of their own take part in no meeting.
 
 Workers that are ``alike`` run each other's steps where one has nothing of its own to do
 (src/executor/state.h): equal cores, which only compute.
@@ -67,6 +68,7 @@ from tvm_hetero.plan.model import (
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.teams import NodeCore
+from tvm_hetero.util.untrusted_names import identifier
 
 # Where an argument lies: its kind, and the position, offset or name that goes with it.
 _Place = tuple[ArgKind, int | str]
@@ -219,6 +221,8 @@ class _PlanMaker:
     def _computing(self, device: int) -> int:
         """The worker that runs a device's segments."""
         row = self.platform.devices[device]
+        if not is_host(row):
+            return self._worker(row.name, device, row.cores, Role.COMPUTE)
         homes = {self._homes.get((row.node, core), row.name): core for core in row.cores}
         threads = [
             self._worker(home, device, (core,), Role.COMPUTE)
@@ -329,7 +333,8 @@ class _PlanMaker:
     def _copying(self, copy: SegmentCopy) -> int:
         """The worker of a copy: an end's, or the link's own, on the device that has an engine."""
         if copy.worker is not None:
-            return self._computing(copy.worker)
+            worker = self._computing(copy.worker)
+            return next(iter(self._workers[worker].threads), worker)
         names = self.platform.names
         engine = copy.near if is_host(self.platform.devices[copy.far]) else copy.far
         return self._worker(f"{names[copy.near]}>{names[copy.far]}", engine, (), Role.COPY)
@@ -355,23 +360,21 @@ class _PlanMaker:
 
 
 def _thread_of_core(platform: Platform) -> dict[NodeCore, str]:
-    """The worker whose thread is on a core, for each core of devices that share some.
+    """The worker whose thread is on a core, for each core of devices that share some and a memory.
 
-    That of the first device that has this core alone, else one of the core's own.
+    That of the first device that has this core alone, else one of the core's own. Whoever has a
+    memory of its own has threads of its own.
     """
-    found = {}
-    for core in {core for cores in platform.team_cores.values() for core in cores}:
-        names = [platform.names[d] for d in platform.cores[core]]
-        alone = [name for name in names if len(platform.device(name).cores) == 1]
-        found[core] = alone[0] if alone else _unused(f"core{core[1]}", platform)
+    rows = [d for d in platform.devices if is_host(d) and d.name in platform.team_cores]
+    found: dict[NodeCore, str] = {}
+    for device in rows:
+        if len(device.cores) == 1:
+            found.setdefault((device.node, device.cores[0]), device.name)
+    taken = {*platform.names}
+    for core in sorted({(d.node, core) for d in rows for core in d.cores} - found.keys()):
+        found[core] = identifier(f"core{core[1]}", taken)
+        taken.add(found[core])
     return found
-
-
-def _unused(name: str, platform: Platform) -> str:
-    """The name, or one like it that no device has."""
-    while name in platform.index:
-        name = f"{name}-alone"
-    return name
 
 
 def _place_temporaries(

@@ -32,7 +32,12 @@ from tvm_hetero.executor.futures import Completions, Pending
 from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
 from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
-from tvm_hetero.executor.loading import check_processor, set_constants, set_libraries
+from tvm_hetero.executor.loading import (
+    check_cores,
+    check_processor,
+    set_constants,
+    set_libraries,
+)
 from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.profiling import Inputs as Inputs
 from tvm_hetero.executor.profiling import Measured
@@ -100,6 +105,7 @@ class Executor(Measured, Closeable):
         chosen = executable.variants[self.variant]
         self.schedule: Schedule = executable.schedule
         check_processor(executable.problem.platform, chosen.libraries)
+        check_cores(chosen.plan)
         super().__init__(executable.problem, chosen.plan)
         self.batch = self._reader.batch
         self._staging = Staging(self.plan)

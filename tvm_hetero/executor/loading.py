@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.errors import ArtifactError, RunError
+from tvm_hetero.errors import ArtifactError, PlatformError, RunError
 from tvm_hetero.executor.inputs import device_of_slot
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.tensors import copy_lasting
-from tvm_hetero.plan.model import StepKind, weight_name
+from tvm_hetero.plan.model import Plan, StepKind, weight_name
 from tvm_hetero.platform.discovery import missing_features
-from tvm_hetero.platform.host import read_processor
+from tvm_hetero.platform.host import cores_ever_allowed, read_processor
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.util.quote import quote
 
 
 def check_processor(platform: Platform, libraries: Iterable[str]) -> None:
@@ -37,6 +38,24 @@ def check_processor(platform: Platform, libraries: Iterable[str]) -> None:
             raise ArtifactError(
                 f"device {name!r} was compiled for {dict(target or {})}; this CPU lacks "
                 f"{', '.join(missing[:6])}; build it again here, or for an older mcpu"
+            )
+
+
+def check_cores(plan: Plan) -> None:
+    """Refuse to run on cores that were not given to this process (``taskset``): others run there.
+
+    Raises
+    ------
+    PlatformError
+        If a worker is pinned to one.
+    """
+    given = cores_ever_allowed()
+    for worker in plan.workers:
+        if not given.issuperset(worker.cores):
+            raise PlatformError(
+                f"worker {worker.name!r} runs on cores {quote(list(worker.cores))}, but this "
+                f"process may only use {quote(sorted(given))}: give it those cores, or partition "
+                "the model again for these"
             )
 
 

@@ -22,6 +22,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import check_objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name
+from tvm_hetero.solvers.registry import check_teams
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def partition(
     """
     # What can be refused is refused before kernels are measured, not after.
     check_name(options.solver)
+    check_teams(platform, options.objective, options.solver)
     Options(time_limit=options.time_limit, seed=options.seed, gap=options.gap)
     job = _prepared(mod, platform, options, progress)
     run_phases(job, PLACE)

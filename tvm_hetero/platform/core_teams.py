@@ -15,8 +15,11 @@ from collections.abc import Callable, Hashable, Sequence
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.platform.host import Core
+from tvm_hetero.util.quote import quote
 
 NONE, ALL = "none", "all"
+# Of a width: fewer than these.
+_DIGITS = 10
 
 
 def parse_teams(text: str) -> tuple[int, ...] | None:
@@ -32,9 +35,14 @@ def parse_teams(text: str) -> tuple[int, ...] | None:
     if text == ALL:
         return None
     parts = text.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise UsageError(f"teams: expected none, all or widths such as 1,2,4, got {text!r}")
+    if not all(_is_width(part.strip()) for part in parts):
+        raise UsageError(f"teams: expected none, all or widths such as 1,2,4, got {quote(text)}")
     return tuple(sorted({int(part) for part in parts}))
+
+
+def _is_width(text: str) -> bool:
+    """Whether a text is a number above 0, and none of thousands of digits, which has no int."""
+    return text.isdecimal() and len(text) < _DIGITS and int(text) > 0
 
 
 def make_teams(

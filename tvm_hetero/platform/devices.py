@@ -109,6 +109,11 @@ def check_devices(devices: tuple[Device, ...]) -> None:
         if device.name in seen:
             raise PlatformError(f"device {quote(device.name)} is given twice")
         seen.add(device.name)
+        if len(set(device.cores)) < len(device.cores) or min(device.cores, default=0) < 0:
+            raise PlatformError(
+                f"device {quote(device.name)} has cores {quote(device.cores)}; expected numbers "
+                "from 0 on, each once"
+            )
         if not 1 <= device.interference < math.inf:
             raise PlatformError(
                 f"device {quote(device.name)} has interference {device.interference!r}; "

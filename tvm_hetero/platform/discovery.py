@@ -112,9 +112,9 @@ def detect_devices(
         raise UsageError(
             f"{len(mcpus)} values of mcpu for {devices} CPU device(s); give at most one each"
         )
+    parts = split_cores(machine.cores, devices)
     own = native_mcpu(machine.processor)
     chosen = [mcpu or own for mcpu in (*mcpus, *[None] * (devices - len(mcpus)))]
-    parts = split_cores(machine.cores, devices)
     cpus = [_cpu(i, parts[i], chosen[i], machine) for i in range(devices)]
     return (*cpus, *gpus)
 

@@ -98,11 +98,26 @@ def read_machine(
     )
 
 
+def cores_ever_allowed() -> frozenset[int]:
+    """The hardware threads that were this process's when it began, its threads' now, or both.
+
+    The kernel lets a thread out of an inherited mask (``taskset``, ``numactl``), and libraries pin
+    the threads that call them: who asks what was given to this process asks this.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return frozenset(range(os.cpu_count() or 1))
+    return _AT_FIRST.union(*(os.sched_getaffinity(thread) for thread in (0, os.getpid())))
+
+
 def available_cores() -> frozenset[int]:
     """The hardware threads that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
+
+
+# When this is imported, mostly before any library pins a thread.
+_AT_FIRST = available_cores()
 
 
 def read_processor(root: str | os.PathLike[str] = "/") -> Processor:

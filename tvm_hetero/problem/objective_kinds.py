@@ -59,5 +59,6 @@ def check_objective(objective: Objective, platform: Platform) -> None:
         lacking = [d.name for d in platform.devices if getattr(d, needed) is None]
         if lacking:
             raise FormatError(
-                f"objective {objective.kind}: device {quote(lacking[0])} has no {needed}; add it"
+                f"objective {objective.kind}: device {quote(lacking[0])} has no {needed}; add it "
+                "in the platform file ('tvm-hetero devices -o P.yaml' writes one of this machine)"
             )

@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import NamedTuple
 
 from tvm_hetero.errors import SolverError, UsageError
+from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.teams import nested
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.util.documents import nearest
 
@@ -128,20 +130,21 @@ def knows_teams(name: str, problem: Problem) -> bool:
 
     Those that were registered from outside are asked: the judge looks at what they answer.
     """
-    if not problem.platform.cliques or name in _REGISTERED:
-        return True
-    return problem.objective.kind in _OURS[name].teams
+    return not problem.platform.cliques or _plans_teams(name, problem.objective)
 
 
-def check_teams(problem: Problem, name: str) -> None:
-    """Refuse what a solver cannot do where devices share cores.
+def _plans_teams(name: str, objective: Objective) -> bool:
+    return name in _REGISTERED or objective.kind in _OURS[name].teams
+
+
+def check_teams(platform: Platform, objective: Objective, name: str) -> None:
+    """Refuse what a solver cannot do where devices share cores; no costs are needed for that.
 
     Raises
     ------
     SolverError
         If the solver does not know teams, or nobody does for such an objective.
     """
-    platform, objective = problem.platform, problem.objective
     if not platform.cliques:
         return
     some = ", ".join(repr(platform.names[d]) for d in platform.cliques[0][:2])
@@ -155,8 +158,8 @@ def check_teams(problem: Problem, name: str) -> None:
             "throughput on teams is supported where of two devices that share a core one holds "
             "all cores of the other; make them so, or leave some out"
         )
-    if not knows_teams(name, problem):
-        able = ", ".join(other for other in names() if knows_teams(other, problem))
+    if not _plans_teams(name, objective):
+        able = ", ".join(other for other in names() if _plans_teams(other, objective))
         raise SolverError(
             f"solver {name!r} does not know devices that share cores ({some}) for "
             f"{objective.kind}; use one of {able}, or give each device its own cores"

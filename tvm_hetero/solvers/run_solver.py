@@ -110,7 +110,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
 
     began = options.clock()
     chosen = solver_of(solver)
-    check_teams(problem, solver)
+    check_teams(problem.platform, problem.objective, solver)
     check_memory(instance_of(problem))
     check_links(instance_of(problem))
     check_latency_limit(problem)

@@ -96,6 +96,12 @@ def test_a_device_that_cannot_run_a_task(module: tvm.IRModule, problem: Problem)
         assert all(set(row) == {"big", "little"} for t, row in seconds.items() if t != lacking)
 
 
+def test_a_device_that_can_run_no_task_has_no_times(module: tvm.IRModule, problem: Problem) -> None:
+    costs = {task: {"big": row["big"]} for task, row in problem.costs.items()}
+    found = measure_in_place(module, replace(problem, costs=costs), rounds=FEW)
+    assert all(set(row) == {"big"} for row in (*found.alone.values(), *found.loaded.values()))
+
+
 def test_one_device_is_measured_alone(module: tvm.IRModule) -> None:
     platform = Platform((PLATFORM.devices[0],))
     problem = unit_problem(module, platform)
