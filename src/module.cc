@@ -90,6 +90,14 @@ class ExecutorModule : public ffi::ModuleObj {
     if (name == "take") return Method([](Executor* e, int64_t id) { return e->Take(id); });
     if (name == "cancel") return Method([](Executor* e, int64_t id) { return e->Cancel(id); });
     if (name == "forget") return Method([](Executor* e, int64_t id) { e->Forget(id); });
+    if (name == "watch") {
+      return Method([](Executor* e, int64_t capacity) { e->Watch(capacity); });
+    }
+    if (name == "take_watched") return Method([](Executor* e) { return e->TakeWatched(); });
+    if (name == "retire") {
+      return Method([](Executor* e, double seconds) { return e->Retire(seconds); });
+    }
+    if (name == "allow_spin") return Method([](Executor* e, bool on) { e->AllowSpin(on); });
     if (name == "next_done") {
       return Method([](Executor* e, double seconds) { return e->NextDone(seconds); });
     }

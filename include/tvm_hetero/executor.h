@@ -128,6 +128,20 @@ class TVM_HETERO_API Executor {
   /*! \brief Seconds of each call of each kernels step in the same batch, if it was profiled. */
   std::vector<double> KernelTimes() const;
   void ProfileKernels(bool on);
+  /*!
+   * \brief Keep what each step of the last `capacity` requests takes, from now on; 0: no more.
+   *
+   * With the time that its thread had a core, and that it waited for one while it wanted it
+   * (src/executor/thread_clock.h): some microseconds a step.
+   */
+  void Watch(int64_t capacity);
+  /*!
+   * \brief The requests that were watched and not yet taken, the oldest first: a row of float64
+   *        each, in seconds since the executor was made: begin, end, and for each step its start,
+   *        end, how long its worker had waited, who ran it, time on its core, time in its queue.
+   *        NaN (and -1) where it was skipped.
+   */
+  tvm::ffi::Tensor TakeWatched();
   /*! \brief Let a request fail at the first kernel that writes something that is not finite. */
   void CheckNumerics(bool on);
 
@@ -141,6 +155,16 @@ class TVM_HETERO_API Executor {
   std::vector<int64_t> FilledSlots() const;
 
   // ---- the end; for any thread
+
+  /*!
+   * \brief Refuse further requests ("retired: ...") and wait until none is in flight.
+   *
+   * For who hands over to another executor on the same cores: what is in flight ends as it would.
+   * \param seconds How long to wait; < 0: as long as it takes. \return false if that was too short.
+   */
+  bool Retire(double seconds);
+  /*! \brief Whether workers may keep their cores busy while they wait; not beside another executor. */
+  void AllowSpin(bool on);
 
   /*! \brief Fail all that is in flight and refuse everything from now on. Waits for nothing. */
   void Stop();

@@ -277,6 +277,13 @@ void Executor::Forget(int64_t id) {
   desk_->Cancel(desk_->Remove(id, /*must_be_done=*/false));
 }
 
+bool Executor::Retire(double seconds) {
+  RefuseFork();
+  return desk_->Retire(tvm_hetero::Wait(seconds));
+}
+
+void Executor::AllowSpin(bool on) { state_->may_spin.store(on); }
+
 int64_t Executor::NextDone(double seconds) {
   RefuseFork();
   return desk_->NextDone(tvm_hetero::Wait(seconds));

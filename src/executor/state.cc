@@ -9,11 +9,13 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+Span Span::Skipped() { return {kUnknown, kUnknown, kUnknown, -1, kUnknown, kUnknown}; }
+
 Frame::Frame(const Plan& plan, const Program& program)
     : slots(plan.slots.size()),
       marks(plan.steps.size()),
       parts(plan.workers.size()),
-      record{std::vector<Span>(plan.steps.size(), Span{kUnknown, kUnknown, kUnknown, -1}),
+      record{std::vector<Span>(plan.steps.size(), Span::Skipped()),
              std::vector<double>(program.first_call.back(), kUnknown), false} {}
 
 ExecutorState::ExecutorState(const Plan& plan, const Program& program)

@@ -87,10 +87,15 @@ struct alignas(64) Mark {
 
 /*! \brief When a step ran, in seconds since ExecutorState::epoch; NaN where it was skipped. */
 struct Span {
+  static Span Skipped();
+
+
   double start;
   double end;
   double waited;  //!< its worker had nothing else to do for so long right before it
   int worker;     //!< who ran it; -1 where it was skipped
+  double on_core;   //!< how long the thread that ran it had a core; NaN unless somebody watches
+  double in_queue;  //!< how long it wanted one and had none; likewise
 };
 
 /*! \brief What was measured of one batch. */
@@ -142,6 +147,8 @@ struct ExecutorState {
   std::atomic<bool> closing{false};                //!< no more batches come
   std::atomic<bool> check_numerics{false};
   std::atomic<bool> profile_kernels{false};
+  std::atomic<bool> watches_steps{false};          //!< spans tell what threads had of their cores
+  std::atomic<bool> may_spin{true};                //!< no other executor has work for these cores
   std::atomic<int> buffers_wanted{1};              //!< of each slot that kernels fill
   std::atomic<int64_t> allocated{0};               //!< tensors, those that were reserved not counted
 };

@@ -18,6 +18,7 @@ namespace tvm_hetero {
 namespace {
 
 constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
+constexpr ThreadTimes kUnwatched{kNotIdle, kNotIdle};
 
 bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
 
@@ -111,6 +112,7 @@ void Worker::ThreadMain(std::promise<void> ready) {
 
 void Worker::SetUpThread() {
   NameThread(self_.name);
+  clock_.emplace();
   if (!self_.cores.empty()) PinThread(self_.cores);  // throws where one is not there; TVM does not
   const std::vector<int> before = AllowedCores();
   // Loops of kernels are the team's. TVM's pool, which belongs to the calling thread, is made by what
@@ -297,7 +299,12 @@ Parker::Duration Worker::SpinBetweenBatches() const {
   const int core = state_->caller_core.load(std::memory_order_relaxed);
   const std::vector<int>& own = self_.cores;
   const bool is_shared = std::find(own.begin(), own.end(), core) != own.end();
-  return is_shared ? Parker::Duration{0} : spin_.between_batches;
+  return is_shared || !state_->may_spin.load() ? Parker::Duration{0} : spin_.between_batches;
+}
+
+/*! \brief How long to spin while a batch is in flight. */
+Parker::Duration Worker::SpinInBatch() const {
+  return state_->may_spin.load(std::memory_order_relaxed) ? spin_.in_batch : Parker::Duration{0};
 }
 
 /*! \brief Wait until there is something to do; false if nothing more will come. */
@@ -310,9 +317,9 @@ bool Worker::AwaitChange() {
     return FirstReady() >= 0 || HasNews() || HasLoop() || (!has_own && state_->closing.load());
   };
   if (!has_own && IsLoopNear()) {
-    Parker::Spin(spin_.in_batch, [&] { return has_changed() || !IsLoopNear(); });
+    Parker::Spin(SpinInBatch(), [&] { return has_changed() || !IsLoopNear(); });
   }
-  parker_->Await(has_own ? spin_.in_batch : SpinBetweenBatches(), has_changed);
+  parker_->Await(has_own ? SpinInBatch() : SpinBetweenBatches(), has_changed);
   return has_own || HasNews() || !state_->closing.load();
 }
 
@@ -372,6 +379,8 @@ bool Worker::TryStep() {
   span.worker = plan_.IsMeeting(planned) ? planned : index_;
   idle_since_ = kNotIdle;
   state_->busy[index_].now.store(true);
+  const bool is_watched = state_->watches_steps.load(std::memory_order_relaxed);
+  const ThreadTimes before = is_watched ? clock_->Read() : kUnwatched;
   CallForHelp();
   bool succeeded = true;
   try {
@@ -383,6 +392,9 @@ bool Worker::TryStep() {
     succeeded = false;
   }
   state_->busy[index_].now.store(false);
+  const ThreadTimes after = is_watched ? clock_->Read() : kUnwatched;
+  span.on_core = after.on_core - before.on_core;
+  span.in_queue = after.in_queue - before.in_queue;
   span.end = state_->Now();
   return succeeded;
 }
@@ -420,7 +432,7 @@ void Worker::Leave() {
   Record& record = job.frame->record;
   for (size_t position = next; position < instructions.size(); ++position) {
     const int step = instructions[position].step;
-    record.spans[step] = Span{kNotIdle, kNotIdle, kNotIdle, -1};
+    record.spans[step] = Span::Skipped();
     for (size_t i = program_.first_call[step]; i < program_.first_call[step + 1]; ++i) {
       record.kernel_times[i] = kNotIdle;
     }

@@ -26,6 +26,7 @@
 #include "executor/request_desk.h"
 #include "executor/state.h"
 #include "executor/team.h"
+#include "executor/thread_clock.h"
 #include "memory/device_api.h"
 
 namespace tvm_hetero {
@@ -113,6 +114,7 @@ class Worker {
   int FirstReady() const;
   int FirstReady(bool own) const;
   Parker::Duration SpinBetweenBatches() const;
+  Parker::Duration SpinInBatch() const;
   bool AwaitChange();
   void Rest();
   // One step of one batch.
@@ -146,6 +148,7 @@ class Worker {
   Parker* parker_;
   Spin spin_;
   bool pool_configured_{false};
+  std::optional<ThreadClock> clock_;  //!< of its thread
   std::unique_ptr<Team> team_;  //!< null: kernels run on one core, but for meetings
   std::vector<LoopBoard*> led_;    //!< of meetings whose steps it runs
   std::vector<HelpedBoard> helped_;  //!< of meetings in which it helps

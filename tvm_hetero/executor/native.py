@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
 from tvm_hetero.executor.native_calls import (
     EXECUTORS,
@@ -35,7 +37,7 @@ _FUNCTIONS = (
     *("submit", "serve", "wait", "take", "cancel", "forget", "next_done"),
     *("set_input", "run", "run_repeated", "run_stream", "get_output"),
     *("trace", "waits", "run_by", "kernel_times", "filled_slots", "allocations"),
-    *("stop", "shutdown"),
+    *("watch", "take_watched", "allow_spin", "retire", "stop", "shutdown"),
 )
 
 LIBRARY = LIBRARIES / "libtvm_hetero_runtime.so"
@@ -424,7 +426,41 @@ class NativeExecutor:
         """How many tensors were allocated since those that the plan foresees were, at load."""
         return int(self._do("allocations"))
 
+    def watch(self, capacity: int) -> None:
+        """Keep what each step of the last `capacity` requests takes, for `take_watched`; 0: none.
+
+        Some microseconds a step: threads ask the kernel for the time that they had on a core.
+        """
+        self._do("watch", capacity)
+
+    def take_watched(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Requests that were watched and not yet taken, the oldest first.
+
+        Returns
+        -------
+        array of float64, [requests, 2 + 6 * steps]
+            Seconds since the executor was made: when the request began and ended; for each step
+            when it started and ended, how long its worker had waited before, who ran it, how long
+            its thread had a core, and how long it wanted one. NaN (-1) for what was skipped.
+        """
+        table: np.ndarray[Any, np.dtype[np.float64]] = self._do("take_watched").numpy()
+        return table
+
     # ------------------------------------------------------------------------ the end
+
+    def allow_spin(self, on: bool) -> None:
+        """Whether workers may keep their cores busy as they wait: not beside another executor."""
+        self._do("allow_spin", on)
+
+    def retire(self, seconds: float = -1.0) -> bool:
+        """Refuse further requests (`PlanRetired`), and wait until none is in flight.
+
+        Returns
+        -------
+        bool
+            False if that took longer than ``seconds`` (less than 0: as long as it takes).
+        """
+        return bool(self._do("retire", float(seconds)))
 
     def close(self) -> None:
         """Fail all requests in flight ("closed: ...") and refuse further ones; waits for nothing.
