@@ -24,6 +24,7 @@
 
 namespace tvm_hetero {
 
+class Departure;
 struct ExecutorState;
 struct Program;
 struct Request;
@@ -49,6 +50,13 @@ class TVM_HETERO_API Executor {
  public:
   /*! \brief Start the workers. Throws RuntimeError where a device or core is not there. */
   explicit Executor(Plan plan);
+  /*!
+   * \brief The same, for who takes over from another executor on the same cores (see Retire).
+   *
+   * A worker begins nothing before the other one's workers on its cores are through with all that
+   * they have in flight: so that one is to be retired, or destroyed.
+   */
+  Executor(Plan plan, const Executor& before);
   /*!
    * \brief End the workers.
    *
@@ -137,7 +145,7 @@ class TVM_HETERO_API Executor {
   void Watch(int64_t capacity);
   /*!
    * \brief The requests that were watched and not yet taken, the oldest first: a row of float64
-   *        each, in seconds since the executor was made: begin, end, and for each step its start,
+   *        each, in seconds of the steady clock: begin, end, and for each step its start,
    *        end, how long its worker had waited, who ran it, time on its core, time in its queue.
    *        NaN (and -1) where it was skipped.
    */
@@ -163,8 +171,6 @@ class TVM_HETERO_API Executor {
    * \param seconds How long to wait; < 0: as long as it takes. \return false if that was too short.
    */
   bool Retire(double seconds);
-  /*! \brief Whether workers may keep their cores busy while they wait; not beside another executor. */
-  void AllowSpin(bool on);
 
   /*! \brief Fail all that is in flight and refuse everything from now on. Waits for nothing. */
   void Stop();
@@ -178,6 +184,7 @@ class TVM_HETERO_API Executor {
  private:
   class Exclusive;
 
+  Executor(Plan plan, std::shared_ptr<Departure> before);
   void RefuseFork() const;
   void CheckReady() const;
   void CheckInputsSet() const;
@@ -190,6 +197,7 @@ class TVM_HETERO_API Executor {
   std::unique_ptr<const Program> program_;
   std::unique_ptr<ExecutorState> state_;
   std::unique_ptr<RequestDesk> desk_;
+  const std::shared_ptr<Departure> before_;  //!< null where this one takes over from nobody
   std::vector<std::unique_ptr<Worker>> workers_;
   std::mutex joining_;
   mutable std::atomic<bool> ready_{false};  //!< nothing is missing that is set once

@@ -91,8 +91,8 @@ RequestDesk::RequestDesk(const Plan& plan, const Program& program, ExecutorState
       program_(program),
       state_(state),
       spin_(plan, program),
-      log_(plan.steps.size()),
-      restart_(std::move(restart)) {
+      restart_(std::move(restart)),
+      log_(plan.steps.size(), state->epoch) {
   for (Frame& frame : state->frames) free_.push_back(&frame);
   last_record_ = state->frames.front().record;
 }
@@ -209,7 +209,9 @@ void RequestDesk::Close() {
 bool RequestDesk::Retire(TimeLimit limit) {
   Lock lock(mutex_);
   retired_ = true;
+  state_->retired.store(true);
   CallNext();
+  state_->UnparkWorkers();
   return Sleep(&lock, &idle_, limit, [this] { return IsIdle() || closed_; });
 }
 

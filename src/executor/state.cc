@@ -23,7 +23,8 @@ ExecutorState::ExecutorState(const Plan& plan, const Program& program)
       parkers(plan.workers.size()),
       busy(plan.workers.size()),
       pools(plan.slots.size()),
-      epoch(Clock::now()) {
+      epoch(Clock::now()),
+      departure(std::make_shared<Departure>(plan)) {
   for (int i = 0; i < program.frames; ++i) frames.emplace_back(plan, program);
   for (const WorkerPlan& worker : plan.workers) {
     boards.push_back(worker.threads.empty() ? nullptr : std::make_unique<LoopBoard>());

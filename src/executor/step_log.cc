@@ -7,6 +7,10 @@
 
 namespace tvm_hetero {
 
+StepLog::StepLog(size_t steps, Clock::time_point epoch)
+    : steps_(steps),
+      epoch_(std::chrono::duration<double>(epoch.time_since_epoch()).count()) {}
+
 void StepLog::Watch(size_t capacity) {
   std::lock_guard<std::mutex> lock(mutex_);
   capacity_ = capacity;
@@ -15,10 +19,10 @@ void StepLog::Watch(size_t capacity) {
 }
 
 void StepLog::Add(double begun, double end, const std::vector<Span>& spans) {
-  std::vector<double> row{begun, end};
+  std::vector<double> row{epoch_ + begun, epoch_ + end};
   row.reserve(kOfRequest + kOfStep * spans.size());
   for (const Span& span : spans) {
-    row.insert(row.end(), {span.start, span.end, span.waited, static_cast<double>(span.worker),
+    row.insert(row.end(), {epoch_ + span.start, epoch_ + span.end, span.waited, static_cast<double>(span.worker),
                            span.on_core, span.in_queue});
   }
   std::lock_guard<std::mutex> lock(mutex_);

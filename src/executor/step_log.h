@@ -28,18 +28,20 @@ class StepLog {
   /*! \brief Numbers of a step, in the order of Span. */
   static constexpr int64_t kOfStep = 6;
 
-  explicit StepLog(size_t steps) : steps_(steps) {}
+  /*! \param epoch To what the times are relative that it is given. */
+  StepLog(size_t steps, Clock::time_point epoch);
 
   /*! \brief Keep so many requests from now on; 0: none, and those that are kept go. */
   void Watch(size_t capacity);
   bool is_on() const { return is_on_.load(std::memory_order_relaxed); }
-  /*! \brief Note a request that has ended, in seconds since ExecutorState::epoch. */
+  /*! \brief Note a request that has ended. */
   void Add(double begun, double end, const std::vector<Span>& spans);
-  /*! \brief What is kept, the oldest first, a row of float64 each; and forget it. */
+  /*! \brief What is kept, the oldest first, a row of float64 each, by Clock; and forget it. */
   ffi::Tensor Take();
 
  private:
   const size_t steps_;
+  const double epoch_;  //!< s, by Clock
   std::atomic<bool> is_on_{false};
   std::mutex mutex_;
   size_t capacity_{0};

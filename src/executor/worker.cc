@@ -25,7 +25,7 @@ bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpoo
 }  // namespace
 
 Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorState* state,
-               RequestDesk* desk)
+               RequestDesk* desk, const Departure* before)
     : plan_(plan),
       self_(plan.workers[index]),
       index_(index),
@@ -33,7 +33,9 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
       state_(state),
       desk_(desk),
       parker_(&state->parkers[index]),
+      before_(before),
       idle_since_(kNotIdle) {
+  if (before != nullptr) ahead_ = before->WorkersOn(self_.cores);
   for (int worker : plan.PartsOf(index)) AddPart(worker);
   for (size_t meeting = 0; meeting < plan.workers.size(); ++meeting) {
     const std::vector<int>& threads = plan.workers[meeting].threads;
@@ -68,6 +70,7 @@ void Worker::AddPart(int worker) {
 
 void Worker::Start(Spin spin) {
   spin_ = spin;
+  state_->departure->Stay(index_);
   std::promise<void> ready;
   std::future<void> outcome = ready.get_future();
   thread_ = std::thread([this, ready = std::move(ready)]() mutable {
@@ -106,6 +109,7 @@ void Worker::ThreadMain(std::promise<void> ready) {
   } catch (const std::exception& error) {
     Die(Described(error));
   }
+  LeaveCore();
   streams_.clear();
   team_.reset();
 }
@@ -270,8 +274,10 @@ Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
 
 /*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
 int Worker::FirstReady() const {
+  if (IsHeldUp()) return -1;
   const int own = FirstReady(true);
-  return own >= 0 || parts_.size() == 1 ? own : FirstReady(false);
+  const bool is_alone = parts_.size() == 1 || state_->departure->HasLeft(index_);
+  return own >= 0 || is_alone ? own : FirstReady(false);
 }
 
 /*! \brief Whose next step is ready and of the earliest period (state.h), or who is gone. */
@@ -299,27 +305,41 @@ Parker::Duration Worker::SpinBetweenBatches() const {
   const int core = state_->caller_core.load(std::memory_order_relaxed);
   const std::vector<int>& own = self_.cores;
   const bool is_shared = std::find(own.begin(), own.end(), core) != own.end();
-  return is_shared || !state_->may_spin.load() ? Parker::Duration{0} : spin_.between_batches;
+  return is_shared ? Parker::Duration{0} : spin_.between_batches;
 }
 
-/*! \brief How long to spin while a batch is in flight. */
-Parker::Duration Worker::SpinInBatch() const {
-  return state_->may_spin.load(std::memory_order_relaxed) ? spin_.in_batch : Parker::Duration{0};
+/*! \brief Whether a worker of the executor before this one has the core still. */
+bool Worker::IsHeldUp() const {
+  return std::any_of(ahead_.begin(), ahead_.end(),
+                     [this](int worker) { return !before_->HasLeft(worker); });
+}
+
+/*! \brief Whether it has done its part of everything, and nothing more comes. */
+bool Worker::MayLeave() const {
+  return state_->retired.load() && !HasNews() && !HasOwn() && !state_->departure->HasLeft(index_);
+}
+
+/*! \brief Leave the core to the executor that follows. */
+void Worker::LeaveCore() {
+  if (!state_->departure->HasLeft(index_)) state_->departure->Leave(index_);
 }
 
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
+  if (MayLeave()) LeaveCore();
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
   if (!has_own) Rest();
   auto has_changed = [this, has_own] {
-    return FirstReady() >= 0 || HasNews() || HasLoop() || (!has_own && state_->closing.load());
+    return FirstReady() >= 0 || HasNews() || HasLoop() || MayLeave() ||
+           (!has_own && state_->closing.load());
   };
   if (!has_own && IsLoopNear()) {
-    Parker::Spin(SpinInBatch(), [&] { return has_changed() || !IsLoopNear(); });
+    Parker::Spin(spin_.in_batch, [&] { return has_changed() || !IsLoopNear(); });
   }
-  parker_->Await(has_own ? SpinInBatch() : SpinBetweenBatches(), has_changed);
+  const Parker::Duration spin = has_own ? spin_.in_batch : SpinBetweenBatches();
+  parker_->Await(IsHeldUp() ? Parker::Duration{0} : spin, has_changed);
   return has_own || HasNews() || !state_->closing.load();
 }
 

@@ -39,9 +39,12 @@ struct Spin {
 
 class Worker {
  public:
-  /*! \brief All that is pointed to must outlive the worker. */
+  /*!
+   * \brief All that is pointed to must outlive the worker.
+   * \param before Of the executor for whose workers on the same cores this one waits; may be null.
+   */
   Worker(const Plan& plan, const Program& program, int index, ExecutorState* state,
-         RequestDesk* desk);
+         RequestDesk* desk, const Departure* before = nullptr);
 
   /*!
    * \brief Start the thread and wait until it is set up; throws what went wrong there.
@@ -114,7 +117,9 @@ class Worker {
   int FirstReady() const;
   int FirstReady(bool own) const;
   Parker::Duration SpinBetweenBatches() const;
-  Parker::Duration SpinInBatch() const;
+  bool IsHeldUp() const;
+  bool MayLeave() const;
+  void LeaveCore();
   bool AwaitChange();
   void Rest();
   // One step of one batch.
@@ -146,6 +151,8 @@ class Worker {
   ExecutorState* state_;
   RequestDesk* desk_;
   Parker* parker_;
+  const Departure* before_;
+  std::vector<int> ahead_;            //!< workers of `before_` that have this core first
   Spin spin_;
   bool pool_configured_{false};
   std::optional<ThreadClock> clock_;  //!< of its thread

@@ -32,7 +32,14 @@ from tvm_hetero.executor.futures import Pending
 from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
 from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
-from tvm_hetero.executor.lanes import CLOSING, Lane, Lanes, LoadedModel, Ticket
+from tvm_hetero.executor.lanes import (
+    CLOSING,
+    Lane,
+    Lanes,
+    LoadedModel,
+    Ticket,
+    check_fits,
+)
 from tvm_hetero.executor.loading import check_cores, check_processor
 from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.profiling import Inputs as Inputs
@@ -258,11 +265,8 @@ class Executor(Measured, Closeable):
             If the executor is closed.
         """
         chosen = self._named(plan) if isinstance(plan, str) else plan
-        lane = self._load(chosen)
-        lane.native.check_numerics(self.check_numerics)
-        lane.native.profile_kernels(self.profile_kernels)
-        lane.native.watch(self._watched)
-        self._lanes.switch(lane)
+        check_fits(self.plan, chosen.plan)  # before anything is made
+        self._lanes.switch(partial(self._load_next, chosen))
         self.variant = plan if isinstance(plan, str) else OTHER
         self.schedule = schedule or self.schedule
         self._gates = Gates(self.depth)
@@ -293,10 +297,17 @@ class Executor(Measured, Closeable):
             )
         return self._variants[variant]
 
-    def _load(self, variant: Variant) -> Lane:
+    def _load(self, variant: Variant, before: Lane | None = None) -> Lane:
         check_processor(self._model.platform, variant.libraries)
         check_cores(variant.plan)
-        return Lane.load(variant.plan, variant.libraries, self._model)
+        return Lane.load(variant.plan, variant.libraries, self._model, before)
+
+    def _load_next(self, variant: Variant, before: Lane) -> Lane:
+        lane = self._load(variant, before)
+        lane.native.check_numerics(self.check_numerics)
+        lane.native.profile_kernels(self.profile_kernels)
+        lane.native.watch(self._watched)
+        return lane
 
     @blocks_shutdown
     def _request(self, inputs: Any, state: State | None, copy: bool = False) -> RequestTensors:

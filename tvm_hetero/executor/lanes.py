@@ -13,9 +13,10 @@ There is one that takes what comes; `Lanes.switch` puts another one in its place
 So each request is worked on once, by one plan, and has the outputs of that plan. Who takes results
 in the order in which he submitted (`map`) keeps tickets, each of its lane, and sees that order.
 
-Both lanes have threads on the same cores until the old one is empty. The system divides the cores
-between them, so neither may keep one busy by waiting on it (`NativeExecutor.allow_spin`). Memory
-is that of two plans at most: a switch waits until the one before is through.
+Both lanes have threads on the same cores until the old one is empty. A core goes over when the last
+request of the old plan has passed it (``src/executor/departure.h``), so neither slows the other
+down, and who was first is first. Memory is that of two plans at most: a switch waits until the one
+before is through.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -77,9 +78,21 @@ class Lane:
         self._boards = boards
 
     @classmethod
-    def load(cls, plan: Plan, libraries: Mapping[str, Path], model: LoadedModel) -> Lane:
-        """Start the threads of a plan, and give it kernels and weights."""
-        executor = native.create(plan)  # checks the plan: what follows may trust it
+    def load(
+        cls,
+        plan: Plan,
+        libraries: Mapping[str, Path],
+        model: LoadedModel,
+        before: Lane | None = None,
+    ) -> Lane:
+        """Start the threads of a plan, and give it kernels and weights.
+
+        Parameters
+        ----------
+        before : the lane that it is to take over from.
+        """
+        old = None if before is None else before.native
+        executor = native.create(plan, old)  # checks the plan: what follows may trust it
         set_libraries(executor, libraries, model.kernels)
         set_constants(executor, model.weights, model.placed)
         return cls(executor, RpcSteps(executor, model.platform, libraries, model.weights))
@@ -140,8 +153,12 @@ class Lanes:
             deadline, patience = _left(deadline, began), _patience_left(patience, began)
             began = time.monotonic()
 
-    def switch(self, lane: Lane) -> None:
+    def switch(self, load: Callable[[Lane], Lane]) -> None:
         """Let another lane take what comes; waits until the switch before is through.
+
+        Parameters
+        ----------
+        load : makes it, given the one that it takes over from.
 
         Raises
         ------
@@ -150,17 +167,16 @@ class Lanes:
         RunError
             If the executor is closed.
         """
-        _check_fits(self.current.native.plan, lane.native.plan)
         with self._switching:
             self.await_drained()
+            old = self.current
+            lane = load(old)
+            check_fits(old.native.plan, lane.native.plan)
             if self._is_closed:
                 raise RunError("the executor is closed: make a new one")
-            old, self._retiring = self.current, self.current
-            for each in (old, lane):
-                each.native.allow_spin(False)
-            self.current = lane
+            self._retiring, self.current = old, lane
             self._thread = threading.Thread(
-                target=self._retire, args=(old, lane), name="tvm_hetero switch", daemon=True
+                target=self._retire, args=(old,), name="tvm_hetero switch", daemon=True
             )
             self._thread.start()
 
@@ -182,13 +198,10 @@ class Lanes:
         for lane in self:
             lane.completions.join(CLOSING)
 
-    def _retire(self, old: Lane, new: Lane) -> None:
+    def _retire(self, old: Lane) -> None:
         with contextlib.suppress(RunError):  # closed meanwhile, or the interpreter ends
             old.native.retire()
         old.close()
-        with contextlib.suppress(RunError):
-            old.native.join()
-            new.native.allow_spin(True)
         self._retiring = None
 
     def __iter__(self) -> Iterator[Lane]:
@@ -208,7 +221,14 @@ def _patience_left(patience: float, began: float) -> float:
     return patience if patience <= 0 else max(patience - (time.monotonic() - began), 0.0)
 
 
-def _check_fits(old: Plan, new: Plan) -> None:
+def check_fits(old: Plan, new: Plan) -> None:
+    """Refuse a plan that cannot take over from another.
+
+    Raises
+    ------
+    UsageError
+        If it takes or gives other tensors, has another batch, or inputs in another memory.
+    """
     if old.batch != new.batch:
         raise UsageError(
             f"expected a plan for batches of {old.batch}, as the one that runs; got {new.batch}"

@@ -37,7 +37,7 @@ _FUNCTIONS = (
     *("submit", "serve", "wait", "take", "cancel", "forget", "next_done"),
     *("set_input", "run", "run_repeated", "run_stream", "get_output"),
     *("trace", "waits", "run_by", "kernel_times", "filled_slots", "allocations"),
-    *("watch", "take_watched", "allow_spin", "retire", "stop", "shutdown"),
+    *("watch", "take_watched", "retire", "stop", "shutdown"),
 )
 
 LIBRARY = LIBRARIES / "libtvm_hetero_runtime.so"
@@ -73,8 +73,13 @@ def load_library() -> ctypes.CDLL:
     return library
 
 
-def create(plan: Plan) -> NativeExecutor:
+def create(plan: Plan, before: NativeExecutor | None = None) -> NativeExecutor:
     """Make an executor; its workers start, and sleep until the first run.
+
+    Parameters
+    ----------
+    before : the one on the same cores that is to be retired: a worker begins nothing before that
+        one's workers on its cores are through with what they have in flight.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def create(plan: Plan) -> NativeExecutor:
     ArtifactError
         If the library is not built.
     """
-    return NativeExecutor(plan, _create_module(native_text(plan)))
+    return NativeExecutor(plan, _create_module(native_text(plan), before))
 
 
 def create_from_text(text: str) -> NativeExecutor:
@@ -94,13 +99,14 @@ def create_from_text(text: str) -> NativeExecutor:
     return NativeExecutor(plan_from_dict(json.loads(text)), module)
 
 
-def _create_module(text: str) -> Any:
+def _create_module(text: str, before: NativeExecutor | None = None) -> Any:
     load_library()
     import tvm_ffi
 
-    make = tvm_ffi.get_global_func("tvm_hetero.create_executor")
+    make = "create_executor" if before is None else "create_executor_after"
+    further = () if before is None else (before.module,)
     try:
-        return make(text)
+        return tvm_ffi.get_global_func(f"tvm_hetero.{make}")(text, *further)
     except ValueError as error:
         raise FormatError(str(error)) from None
     except RuntimeError as error:
@@ -125,12 +131,14 @@ class NativeExecutor:
     Attributes
     ----------
     plan : what it runs.
+    module : of tvm-ffi's, whose functions it calls.
     stages : for each step, the largest number of changes of worker on any way to it.
     frames : how many requests are in flight at most.
     """
 
     def __init__(self, plan: Plan, module: Any) -> None:
         self.plan = plan
+        self.module = module
         self._inputs = _indices(given.name for given in plan.inputs)
         self._constants = _indices(constant.name for constant in plan.constants)
         self._outputs = _indices(output.name for output in plan.outputs)
@@ -439,7 +447,7 @@ class NativeExecutor:
         Returns
         -------
         array of float64, [requests, 2 + 6 * steps]
-            Seconds since the executor was made: when the request began and ended; for each step
+            Seconds of `time.monotonic`: when the request began and ended; for each step
             when it started and ended, how long its worker had waited before, who ran it, how long
             its thread had a core, and how long it wanted one. NaN (-1) for what was skipped.
         """
@@ -447,10 +455,6 @@ class NativeExecutor:
         return table
 
     # ------------------------------------------------------------------------ the end
-
-    def allow_spin(self, on: bool) -> None:
-        """Whether workers may keep their cores busy as they wait: not beside another executor."""
-        self._do("allow_spin", on)
 
     def retire(self, seconds: float = -1.0) -> bool:
         """Refuse further requests (`PlanRetired`), and wait until none is in flight.

@@ -28,7 +28,7 @@ _OF_STEP = 6
 
 @dataclass(frozen=True)
 class WatchedRequests:
-    """Requests that have ended, the oldest first; times in seconds since the plan was loaded.
+    """Requests that have ended, the oldest first; moments in seconds of `time.monotonic`.
 
     Attributes
     ----------
