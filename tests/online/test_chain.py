@@ -60,7 +60,7 @@ def test_a_configuration_is_a_schedule_whose_value_is_its_bottleneck() -> None:
     ):
         schedule = schedule_of(chain, configuration, places)
         assert schedule.value == pytest.approx(bottleneck(seconds, configuration))
-    assert schedule.placement["a"] == ("x",) and schedule.value == 6.0
+    assert schedule.placement["a"] == ("y",) and schedule.value == 7.0
 
 
 def test_a_network_of_the_zoo_becomes_a_pipeline_that_the_judge_accepts() -> None:
