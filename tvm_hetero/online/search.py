@@ -47,10 +47,10 @@ class Trials:
     def add(self, observation: Observation) -> Trials:
         """Count a trial."""
         tried = observation.configuration
-        known = {"count": self.count + 1, "seen": self.seen | {tried}}
+        after = replace(self, count=self.count + 1, seen=self.seen | {tried})
         if self.is_better(observation.rate):
-            return replace(self, best=tried, rate=observation.rate, failures=0, **known)
-        return replace(self, failures=self.failures + 1, **known)
+            return replace(after, best=tried, rate=observation.rate, failures=0)
+        return replace(after, failures=self.failures + 1)
 
     def is_better(self, rate: float) -> bool:
         """Whether a rate is better than the best one so far."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
 
@@ -19,44 +19,20 @@ from tvm_hetero.online.policy import Setting, Turn
 from tvm_hetero.online.search import Searcher, Trials, propose_trial, settle
 
 
-@dataclass(frozen=True)
-class _Exhaustive:
-    trials: Trials
-    first: Configuration
-
-
 def begin(setting: Setting, first: Configuration) -> Turn:
-    """Begin with a configuration, then all others."""
-    return _Exhaustive(Trials(setting, first), first), propose_trial(setting, first, "the first")
+    """Begin with a configuration, then all there are, that one again among them."""
+    return Trials(setting, first), propose_trial(setting, first, "the first trial")
 
 
-def step(state: _Exhaustive, observation: Observation) -> Turn:
-    """Go on with the next one; those that were seen are not kept, but for the first one."""
-    setting = state.trials.setting
-    trials = replace(state.trials.add(observation), seen=frozenset())
-    number = trials.count - 1
-    total = count_configurations(setting.blocks, setting.places)
-    # The first one was tried out of its turn, so all behind it move up by one.
-    if number < total and number >= _number_of(state.first, setting):
-        number += 1
-    state = replace(state, trials=trials)
+def step(state: Trials, observation: Observation) -> Turn:
+    """Go on with the next number."""
+    setting = state.setting
+    trials = replace(state.add(observation), seen=frozenset())  # not kept: there are too many
+    number, total = state.count, count_configurations(setting.blocks, setting.places)
     if number >= total:
-        return state, settle(trials, "all were tried")
+        return trials, settle(trials, "all were tried")
     found = configuration_at(setting.blocks, setting.places, number)
-    return state, propose_trial(setting, found, f"number {number} of {total}")
-
-
-@lru_cache(maxsize=16)
-def _number_of(configuration: Configuration, setting: Setting) -> int:
-    """The number of a configuration, found by looking at those with the same places."""
-    stages = len(configuration)
-    number = sum(
-        math.comb(setting.blocks - 1, k - 1) * len(_orders(setting.places, k))
-        for k in range(1, stages)
-    )
-    cuts = math.comb(setting.blocks - 1, stages - 1)
-    number += cuts * _orders(setting.places, stages).index(configuration.places)
-    return number + _rank_of_cuts(setting.blocks - 1, configuration.ends[:-1])
+    return trials, propose_trial(setting, found, f"number {number} of {total}")
 
 
 def count_configurations(blocks: int, places: Sequence[Place]) -> int:
@@ -101,7 +77,7 @@ def _orders(places: tuple[Place, ...], stages: int) -> tuple[tuple[int, ...], ..
 
 def _cuts_at(most: int, count: int, number: int) -> tuple[int, ...]:
     """The combination of `count` of 1 .. most with that number, in lexical order."""
-    found = []
+    found: list[int] = []
     value = 1
     while len(found) < count:
         beyond = math.comb(most - value, count - len(found) - 1)
@@ -111,16 +87,6 @@ def _cuts_at(most: int, count: int, number: int) -> tuple[int, ...]:
             number -= beyond
         value += 1
     return tuple(found)
-
-
-def _rank_of_cuts(most: int, cuts: Sequence[int]) -> int:
-    """The number of a combination: the inverse of `_cuts_at`."""
-    number, before = 0, 0
-    for i, cut in enumerate(cuts):
-        left = len(cuts) - i - 1
-        number += sum(math.comb(most - value, left) for value in range(before + 1, cut))
-        before = cut
-    return number
 
 
 SEARCH = Searcher("exhaustive", begin, step)

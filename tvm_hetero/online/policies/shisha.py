@@ -4,14 +4,14 @@ Shisha: Online Scheduling of CNN Pipelines on Heterogeneous Architectures (PPAM 
 arXiv:2202.11575). What is fact in it and what recollection: docs/online.md. Execution places (EP)
 are fast (FEP) or slow; N of them run stages.
 
-    seed      blocks alone; the lightest stage is joined with its lighter neighbour until N are left;
-              stages get places by `Assignment`                                     -> `seed_of`
-    tune      one block moves from the slowest stage towards a stage on a fast place, chosen by
-              `Balance`, through all stages between; until alpha moves in a row gained nothing
+    seed    blocks alone; the lightest stage is joined with its lighter neighbour until N are
+            left; stages get places by `Assignment`                              -> `seed_of`
+    tune    one block moves from the slowest stage towards a stage on a fast place, chosen by
+            `Balance`, through all between; until alpha moves in a row gained nothing
 
-    rank_w    the heaviest stage gets the fastest place       nFEP   the nearest stage on a fast place
-    rank_l    the stage with the most blocks gets it          lFEP   the one that takes the least time
-    random    any                                             nlFEP  of the nearest on each side that one
+    rank_w  the heaviest stage gets the fastest place     nFEP   the nearest stage on a fast place
+    rank_l  that with the most blocks gets it             lFEP   the one that takes the least time
+    random  any                                           nlFEP  of the nearest on each side that
 
 Ours: seeds of N, N - 1, .. 1 stages are compared by their hinted bottleneck, a place is fast from
 0.9 of the fastest one's speed on, and a configuration that was tried is not tried again.
