@@ -1,0 +1,120 @@
+"""Configurations of an executor that runs: switch to one, and watch some requests go through it.
+
+The executor serves whoever it serves meanwhile; here is only looked at what it does. Each
+configuration's plan is made once, from the module that the artifact keeps; none is compiled.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.compiler.plan_factory import PlanFactory
+from tvm_hetero.errors import UsageError
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.watching import WatchedRequests
+from tvm_hetero.online.chain import Chain, chain_of, places_of, schedule_of
+from tvm_hetero.online.configuration import Configuration, Place
+from tvm_hetero.online.live.stage_times import observe
+from tvm_hetero.online.observation import Observation
+
+# Requests that are kept until they are looked at.
+_KEPT = 4096
+# Between two looks, s.
+_LEAST_NAP, _NAP, _MOST_NAP = 0.002, 0.02, 0.1
+
+
+class LivePipeline:
+    """An executor whose configuration can be changed while it runs.
+
+    Parameters
+    ----------
+    executor : of `executable`.
+    executable : a model that was built to be adapted.
+    helping : whether equal places run each other's steps while they have none of their own.
+
+    Attributes
+    ----------
+    chain : the model's blocks.
+    places : one for each device.
+    """
+
+    def __init__(
+        self, executor: Executor, executable: Executable, *, helping: bool = False
+    ) -> None:
+        self._executor = executor
+        self._factory = PlanFactory(executable, helping=helping)
+        self.chain: Chain = chain_of(executable.problem)
+        self.places: tuple[Place, ...] = places_of(executable.problem.platform)
+        self._current: Configuration | None = None
+        self._is_filling = True
+        self._ended = threading.Event()
+        executor.watch(_KEPT)
+
+    def switch(self, configuration: Configuration) -> bool:
+        """Let a configuration take what comes; False if it is there already.
+
+        Raises
+        ------
+        UsageError
+            If it is none of the model's, or nothing was compiled for a place.
+        InfeasibleError
+            If it breaks a limit.
+        """
+        if configuration == self._current:
+            return False
+        schedule = schedule_of(self.chain, configuration, self.places)
+        self._executor.switch(self._factory.variant(schedule), schedule)
+        self._current = configuration
+        self._is_filling = True
+        return True
+
+    def observe(self, requests: int) -> Observation | None:
+        """Watch so many requests go through the configuration that is there.
+
+        The first ones after a switch, which filled the pipeline, do not count. Waits as long as it
+        takes.
+
+        Returns
+        -------
+        None if `stop` was called meanwhile.
+        """
+        if self._current is None:
+            raise UsageError("no configuration is there to be watched: switch to one first")
+        to_skip = len(self._current) + 1 if self._is_filling else 0
+        seen: list[WatchedRequests] = []
+        while not self._ended.wait(_nap(seen, requests + to_skip)):
+            rows = self._executor.take_watched()
+            if len(rows):
+                seen.append(rows)
+            if sum(map(len, seen)) < requests + to_skip:
+                continue
+            found = observe(_joined(seen, to_skip), self._current, self.places)
+            if found is not None:
+                self._is_filling = False
+                return found
+        return None
+
+    def stop(self) -> None:
+        """End what watches, now and from now on."""
+        self._ended.set()
+
+
+def _nap(seen: Sequence[WatchedRequests], requests: int) -> float:
+    """How long to sleep until the rest may have come, s."""
+    count = sum(map(len, seen))
+    if count < 2:
+        return _NAP
+    ends = np.concatenate([rows.ended for rows in seen])
+    pace = float(ends.max() - ends.min()) / (count - 1)
+    return float(np.clip(pace * (requests - count), _LEAST_NAP, _MOST_NAP))
+
+
+def _joined(parts: Sequence[WatchedRequests], skipped: int) -> WatchedRequests:
+    """All of them but the first ones."""
+    names = ("begun", "ended", "starts", "ends", "waited", "workers", "on_core", "in_queue")
+    rows = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return WatchedRequests(parts[0].plan, **{name: row[skipped:] for name, row in rows.items()})

@@ -1,0 +1,83 @@
+"""What was watched of requests, as an observation of a configuration's stages.
+
+With s a stage, r a request, and the steps of s those that the plan runs on its place:
+
+    seconds[s]     median over r of  last end - first begin  of the steps of s in r
+    cpu, delay     median over r of the sums over the steps of s
+    throughput     (m - 1) / (last end - first end) of the m requests of the window, if some stage
+                   was at work for nearly all of that time; else it says nothing of the
+                   configuration, since there was not always something to do
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.executor.watching import WatchedRequests
+from tvm_hetero.online.configuration import Configuration, Place
+from tvm_hetero.online.observation import Observation, StageTime
+from tvm_hetero.plan.model import Plan
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+# The standard deviation of normal noise over its median absolute deviation.
+_NORMAL = 1.4826
+# A stage that is at work for so much of a window had always something to do.
+_SATURATED = 0.9
+# Fewer ends than this tell no rate.
+_LEAST_ENDS = 3
+
+
+def steps_by_stage(
+    plan: Plan, configuration: Configuration, places: Sequence[Place]
+) -> list[list[int]]:
+    """The steps of each stage: those that run on its place."""
+    names = [places[p].name for p in configuration.places]
+    found: list[list[int]] = [[] for _ in names]
+    for number, step in enumerate(plan.steps):
+        worker = plan.workers[step.worker].name
+        if worker in names:
+            found[names.index(worker)].append(number)
+    return found
+
+
+def observe(
+    watched: WatchedRequests, configuration: Configuration, places: Sequence[Place]
+) -> Observation | None:
+    """What the requests tell of the configuration by which they ran; None: too little.
+
+    Requests of which a step was skipped (they failed, or were given up) do not count.
+    """
+    steps = steps_by_stage(watched.plan, configuration, places)
+    whole = ~np.isnan(watched.ends).any(axis=1)
+    if whole.sum() < _LEAST_ENDS or not all(steps):
+        return None
+    stages, loads = [], []
+    for own in steps:
+        seconds = watched.ends[whole][:, own].max(axis=1) - watched.starts[whole][:, own].min(
+            axis=1
+        )
+        loads.append(float((watched.ends - watched.starts)[whole][:, own].sum()))
+        stages.append(
+            _stage_time(seconds, watched.on_core[whole][:, own], watched.in_queue[whole][:, own])
+        )
+    ends = np.sort(watched.ended[whole])
+    window = float(ends[-1] - ends[0])
+    saturated = window > 0 and max(loads) * (len(ends) - 1) / len(ends) >= _SATURATED * window
+    rate = (len(ends) - 1) / window if saturated else None
+    return Observation(configuration, len(ends), window, rate, tuple(stages))
+
+
+def _stage_time(seconds: FloatArray, on_core: FloatArray, in_queue: FloatArray) -> StageTime:
+    middle = float(np.median(seconds))
+    spread = _NORMAL * float(np.median(np.abs(seconds - middle)))
+    return StageTime(max(middle, 1e-9), spread, _total(on_core), _total(in_queue))
+
+
+def _total(parts: FloatArray) -> float | None:
+    """The median over requests of what their steps had; None where nobody measured it."""
+    sums = parts.sum(axis=1)
+    return None if np.isnan(sums).any() else float(np.median(sums))
