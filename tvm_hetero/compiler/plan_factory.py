@@ -35,8 +35,8 @@ class PlanFactory:
     def __init__(self, executable: Executable, *, helping: bool = True) -> None:
         if executable.module is None:
             raise UsageError(
-                "the model was built to run by the plans that it has; partition it with "
-                "--adaptable (build(..., adaptable=True)) to make others while it runs"
+                "the model was built to run by the plans that it has; partition it for throughput "
+                "(--objective throughput; build(..., adaptable=True)) to make others while it runs"
             )
         self.problem = executable.problem
         self._module = module_from_text(executable.module, executable.weights)
@@ -64,8 +64,8 @@ class PlanFactory:
         for name in names:
             if name not in self._libraries:
                 raise UsageError(
-                    f"nothing was compiled for device {quote(name)}; partition the model with "
-                    "--adaptable for a platform that has it"
+                    f"nothing was compiled for device {quote(name)}; partition the model again, for "
+                    "throughput, for a platform that has it"
                 )
         plan = make_plan(split, platform, self._alike)
         return Variant(plan, {name: self._libraries[name] for name in names})

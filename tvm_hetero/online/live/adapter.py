@@ -24,6 +24,9 @@ from tvm_hetero.online.optimum import find_optimum
 from tvm_hetero.online.policy import Phase, Policy, Proposal, Setting
 from tvm_hetero.util.closeable import Closeable
 
+# The least that a window, or a trial, takes (s). The system gives a shared core away for some
+# milliseconds at a time: a window has to hold many of these to tell what is left of the core.
+WINDOW, TRIAL = 0.25, 0.15
 # How long `close` waits for a plan that is being made.
 _CLOSING = 30.0
 
@@ -97,13 +100,17 @@ class Adapter(Closeable):
     def _run(self) -> None:
         quiet: dict[Configuration, Observation] = {}
         try:
-            while (seen := self._pipeline.observe(self._proposal.requests)) is not None:
+            while (seen := self._watch(self._proposal)) is not None:
                 base = quiet.setdefault(seen.configuration, seen)
                 self._state, self._proposal = self._policy.step(self._state, seen)
                 switched = self._follow(self._proposal)
                 self._tell(self._event(seen, switched, explain(base, seen, self._setting.places)))
         except HeteroError as error:  # closed, or out of memory: the stream goes on as it is
             self.failure = error
+
+    def _watch(self, proposal: Proposal) -> Observation | None:
+        least = TRIAL if proposal.searching else WINDOW
+        return self._pipeline.observe(proposal.requests, least)
 
     def _follow(self, proposal: Proposal) -> bool:
         return self._pipeline.switch(proposal.configuration)

@@ -72,8 +72,8 @@ class LivePipeline:
         self._is_filling = True
         return True
 
-    def observe(self, requests: int) -> Observation | None:
-        """Watch so many requests go through the configuration that is there.
+    def observe(self, requests: int, seconds: float = 0.0) -> Observation | None:
+        """Watch so many requests, or for so many seconds, whichever is more.
 
         The first ones after a switch, which filled the pipeline, do not count. Waits as long as it
         takes.
@@ -90,7 +90,7 @@ class LivePipeline:
             rows = self._executor.take_watched()
             if len(rows):
                 seen.append(rows)
-            if sum(map(len, seen)) < requests + to_skip:
+            if sum(map(len, seen)) < requests + to_skip or _window(seen) < seconds:
                 continue
             found = observe(_joined(seen, to_skip), self._current, self.places)
             if found is not None:
@@ -111,6 +111,11 @@ def _nap(seen: Sequence[WatchedRequests], requests: int) -> float:
     ends = np.concatenate([rows.ended for rows in seen])
     pace = float(ends.max() - ends.min()) / (count - 1)
     return float(np.clip(pace * (requests - count), _LEAST_NAP, _MOST_NAP))
+
+
+def _window(seen: Sequence[WatchedRequests]) -> float:
+    """Seconds between the first and the last end."""
+    return float(max(p.ended.max() for p in seen) - min(p.ended.min() for p in seen))
 
 
 def _joined(parts: Sequence[WatchedRequests], skipped: int) -> WatchedRequests:

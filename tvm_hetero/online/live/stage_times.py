@@ -2,11 +2,14 @@
 
 With s a stage, r a request, and the steps of s those that the plan runs on its place:
 
-    seconds[s]     median over r of  last end - first begin  of the steps of s in r
-    cpu, delay     median over r of the sums over the steps of s
+    seconds[s]     mean over r of  last end - first begin  of the steps of s in r
+    cpu, delay     mean over r of the sums over the steps of s
     throughput     (m - 1) / (last end - first end) of the m requests of the window, if some stage
                    was at work for nearly all of that time; else it says nothing of the
                    configuration, since there was not always something to do
+
+Means, since a core that is shared is taken away for some milliseconds at a time: of short stages
+few requests meet that, and a median would not see it.
 """
 
 from __future__ import annotations
@@ -72,12 +75,11 @@ def observe(
 
 
 def _stage_time(seconds: FloatArray, on_core: FloatArray, in_queue: FloatArray) -> StageTime:
-    middle = float(np.median(seconds))
-    spread = _NORMAL * float(np.median(np.abs(seconds - middle)))
-    return StageTime(max(middle, 1e-9), spread, _total(on_core), _total(in_queue))
+    spread = _NORMAL * float(np.median(np.abs(seconds - np.median(seconds))))
+    return StageTime(max(float(seconds.mean()), 1e-9), spread, _total(on_core), _total(in_queue))
 
 
 def _total(parts: FloatArray) -> float | None:
-    """The median over requests of what their steps had; None where nobody measured it."""
+    """The mean over requests of what their steps had; None where nobody measured it."""
     sums = parts.sum(axis=1)
-    return None if np.isnan(sums).any() else float(np.median(sums))
+    return None if np.isnan(sums).any() else float(sums.mean())
