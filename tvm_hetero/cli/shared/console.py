@@ -80,13 +80,14 @@ class Steps:
     @contextmanager
     def live(self, title: str) -> Iterator[ConsoleStep]:
         """Show `title` and its progress while the block runs; print nothing afterwards."""
-        if not self._terminal():
+        if not self.on_terminal():
             yield ConsoleStep(self)
             return
         with _moving_line(self.quiet) as line:
             yield ConsoleStep(self, line, line.add_task(title, total=None))
 
-    def _terminal(self) -> bool:
+    def on_terminal(self) -> bool:
+        """Whether somebody looks on, and lines can be renewed."""
         return bool(typer.get_text_stream("stderr" if self.quiet else "stdout").isatty())
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tvm_hetero.cli.shared.console import Steps
     from tvm_hetero.executor.executor import Executor, TracedStep
+    from tvm_hetero.online.live.adapter import Event
 
 
 def load_executor(
@@ -23,6 +25,29 @@ def load_executor(
 
         executor = load(artifact, variant)
         step.note = f"{artifact}, variant {executor.variant}"
+    return executor
+
+
+def load_streaming(
+    steps: Steps,
+    artifact: Path,
+    variant: str | None,
+    policy: str | None,
+    alpha: int,
+    tell: Callable[[Event], None],
+) -> Executor:
+    """Step: load an artifact and start its executor, whose plan a policy changes."""
+    if policy is None:
+        return load_executor(steps, artifact, variant)
+    from tvm_hetero.decoders.load import load
+    from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
+
+    with steps.step("Load artifact") as step:
+        executor = load(artifact, variant, adapt=policy, alpha=alpha, on_event=tell)
+        assert isinstance(executor, AdaptiveExecutor)
+        step.note = f"{artifact}, adapted by {policy}"
+    if executor.idle:
+        steps.say(f"nothing is adapted: {executor.idle}")
     return executor
 
 

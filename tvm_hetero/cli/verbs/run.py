@@ -11,7 +11,7 @@ import typer
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.shared.executors import load_executor, write_trace
+from tvm_hetero.cli.shared.executors import load_executor, load_streaming, write_trace
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,11 +50,38 @@ def run(
         float | None, typer.Option("--deadline", metavar="S", help="Seconds that a run may take.")
     ] = None,
     cluster: ClusterOption = None,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream", help="Run inputs as fast as they go through, for --seconds."),
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", help="Of a stream.", min=0.0)
+    ] = 10.0,
+    adapt: Annotated[
+        str | None,
+        typer.Option(
+            "--adapt",
+            metavar="POLICY",
+            help="Change a stream's plan as it needs: resolve, odin, lls, shisha, ... or none. The "
+            "model must have been partitioned for throughput.",
+        ),
+    ] = None,
+    alpha: Annotated[
+        int, typer.Option("--alpha", help="Trials in vain after which a policy gives up.", min=1)
+    ] = 10,
     json_output: options.AsJson = False,
 ) -> None:
     """Run a partitioned model and measure it."""
     if random == (input_file is not None):
         raise UsageError("give either --random or --input X.npz")
+    if adapt is not None and not stream:
+        raise UsageError("--adapt is for a stream: add --stream")
+    if stream:
+        given = {"--output": output_file, "--trace": trace_file, "--cluster": cluster,
+                 "--deadline": deadline, "--check-numerics": check_numerics or None}  # fmt: skip
+        _refuse_beside_stream([name for name, value in given.items() if value is not None])
+        _run_stream(artifact, input_file, variant, adapt, alpha, seed, seconds, json_output)
+        return
     options.check_writable(output_file, "--output")
     options.check_writable(trace_file, "--trace")
     if cluster is not None:
@@ -115,6 +142,39 @@ def run(
         for written in (output_file, trace_file):
             if written is not None:
                 steps.say(f"wrote {printable(written, limit=None)}", "green")
+
+
+def _refuse_beside_stream(given: list[str]) -> None:
+    if given:
+        raise UsageError(f"--stream measures a stream and no more; leave out {', '.join(given)}")
+
+
+def _run_stream(
+    artifact: Path,
+    input_file: Path | None,
+    variant: str | None,
+    adapt: str | None,
+    alpha: int,
+    seed: int,
+    seconds: float,
+    json_output: bool,
+) -> None:
+    from tvm_hetero.cli.shared import measure
+    from tvm_hetero.cli.shared.stream import StreamLog, run_stream, say_stream
+
+    steps = Steps(quiet=json_output)
+    log = StreamLog()
+    policy = None if adapt in (None, "none") else adapt
+    with load_streaming(steps, artifact, variant, policy, alpha, log.note) as executor:
+        if input_file is not None:
+            inputs = measure.read_inputs(input_file)
+        else:
+            inputs = executor.inputs_that_run(seed)
+        run_stream(steps, executor, inputs, seconds, log)
+    if json_output:
+        typer.echo(json.dumps({"artifact": str(artifact), "policy": policy, **log.as_dict()}))
+    else:
+        say_stream(steps, log)
 
 
 def find_prediction(executor: Executor) -> float | None:
