@@ -11,7 +11,8 @@ milliseconds (`tvm_hetero.online.optimum`).
     solve      the exact optimum for seconds times factors; tried if it promises enough
     refine     what the trial saw goes into the factors; solve again, try that; or half-way: the
                optimum for factors half as strong (their square roots)    -> `_candidates`
-    settle     on the best one seen, after two trials at most
+    settle     on the best one seen, after two trials at most; its first baseline is looked at
+               once more: what disturbed may have ended during the search         -> `_review`
 
 A place that is idle because it was slow says nothing when that ends, so now and then, ever more
 seldom while it is in vain, a configuration that uses it again is tried            -> `_probe`.
@@ -75,7 +76,8 @@ class _Round:
 class _Resolve:
     """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
 
-    `probe`: windows until the next probe, and how many there were before it.
+    `probe`: windows until the next probe, and how many there were before it. `review`: a search has
+    just brought something, and its first baseline is still to be looked at.
     """
 
     setting: Setting
@@ -87,6 +89,7 @@ class _Resolve:
     memory: tuple[_Memo, ...] = ()
     round: _Round | None = None
     probe: tuple[int, int] = (_PROBE, _PROBE)
+    review: bool = False
 
     @property
     def quiet(self) -> list[list[float]]:
@@ -115,13 +118,15 @@ def step(state: _Resolve, observation: Observation) -> Turn:
     if not detector.ready:
         return state, keep(state.setting, state.here, "a baseline of this configuration")
     if not state.scale:
-        return _begin_round(_calibrate(state, observation), observation, None)
+        return _begin_round(_calibrate(state), observation, None)
+    if alarm is None and state.review:
+        return _review(state, observation)
     if alarm is not None:
         return _answer(state, observation, alarm)
     return _probe(state, observation)
 
 
-def _calibrate(state: _Resolve, observation: Observation) -> _Resolve:
+def _calibrate(state: _Resolve) -> _Resolve:
     """Scale the given seconds so that they tell the first baseline."""
     given, scale = state.setting.guessed, dict[int, float]()
     for (a, b), place, time in zip(
@@ -147,8 +152,25 @@ def _answer(state: _Resolve, observation: Observation, alarm: Alarm) -> Turn:
     factors = tuple(fresh.get(p, EQUAL) for p in range(count))
     state = replace(state, factors=factors)
     if alarm.direction == "fast" and state.here != state.home and _is_quiet(factors):
+        state = replace(state, review=True)
         return _settle(state, state.home, True, alarm, f"{alarm.text()}: quiet, so back home")
     return _begin_round(state, observation, alarm)
+
+
+def _review(state: _Resolve, observation: Observation) -> Turn:
+    """The first baseline of what a search settled on: has it ended meanwhile, is there better?"""
+    state = replace(state, review=False, factors=_known_factors(state, [observation]))
+    used = [state.factors[p] for p in state.here.places]
+    hidden = set(state.home.places) - set(state.here.places)
+    if state.here != state.home and _is_quiet(used) and not hidden:
+        return _settle(state, state.home, True, None, "it is quiet again, so back home")
+    return _begin_round(state, observation, None)
+
+
+def _known_factors(state: _Resolve, seen: Sequence[Observation]) -> tuple[Factors, ...]:
+    """Factors of places that were seen; the others keep theirs."""
+    fresh = estimate_factors(state.setting, state.quiet, seen)
+    return tuple(fresh.get(p, old) for p, old in enumerate(state.factors))
 
 
 def _is_quiet(factors: Sequence[Factors]) -> bool:
@@ -166,8 +188,9 @@ def _next_trial(state: _Resolve, found: _Round) -> Turn:
     promise = 1 + max(_PROMISE, 2 * state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
     if len(found.seen) <= _TRIALS:
+        now = bottleneck(state.expected, found.best.configuration)
         for candidate, expected, why in _candidates(state, found):
-            promised = 1 / expected / found.best.rate
+            promised = now / expected
             if candidate not in found.tried and promised > promise:
                 why = f"{reason}{why} promises {promised - 1:.0%} more"
                 return replace(state, round=found), propose_trial(state.setting, candidate, why)
@@ -194,9 +217,7 @@ def _judge(state: _Resolve, found: _Round, observation: Observation) -> Turn:
     better = observation.rate > found.best.rate * (1 + state.setting.margin)
     seen = (*found.seen, observation)
     found = replace(found, best=observation if better else found.best, seen=seen)
-    fresh = estimate_factors(state.setting, state.quiet, seen)
-    factors = tuple(fresh.get(p, old) for p, old in enumerate(state.factors))
-    return _next_trial(replace(state, factors=factors), found)
+    return _next_trial(replace(state, factors=_known_factors(state, seen)), found)
 
 
 def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
@@ -207,8 +228,9 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
         why = f"{found.best.rate / found.origin.rate - 1:.0%} more than before"
         if found.alarm is not None:
             state = replace(state, memory=_remember(state, found))
-        elif not found.probing:
+        elif not found.probing and _is_quiet(state.factors):
             state = replace(state, home=best)  # the static configuration was not the best in quiet
+        state = replace(state, review=True)
     else:
         why = "nothing better, so it stays"
     wait = _PROBE if gained else min(_LONGEST_PROBE, 2 * state.probe[1])
