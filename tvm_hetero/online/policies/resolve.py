@@ -14,8 +14,9 @@ milliseconds (`tvm_hetero.online.optimum`).
     settle     on the best one seen, after two trials at most; its first baseline is looked at
                once more: what disturbed may have ended during the search         -> `_review`
 
-A place that is idle because it was slow says nothing when that ends, so now and then, ever more
-seldom while it is in vain, a configuration that uses it again is tried            -> `_probe`.
+A place that is idle because it was slow says nothing when that ends. So of configurations that are
+nearly equal the one with the most stages is taken, and where a place is idle all the same, it gets
+a little to do now and then, ever more seldom while that is in vain                   -> `_probe`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_hetero.online.adaptation import keep
-from tvm_hetero.online.configuration import Configuration
+from tvm_hetero.online.configuration import Configuration, neighbours
 from tvm_hetero.online.detection import Alarm, Detector, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import bottleneck, find_optimum
@@ -43,8 +44,10 @@ _PROMISE = 0.02
 # Two disturbances are one if they slow each stage by the same factor, but for this.
 _SAME = 0.1
 _REMEMBERED = 8
+# What may be lost for a place that stays in use, and so shows when it is well again.
+_SLACK = 0.01
 # Windows until an idle place is probed for the first time, and at most.
-_PROBE, _LONGEST_PROBE = 4, 256
+_PROBE, _LONGEST_PROBE = 4, 64
 
 
 @dataclass(frozen=True)
@@ -203,12 +206,12 @@ def _candidates(state: _Resolve, found: _Round) -> Iterator[tuple[Configuration,
     known = _recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
         yield known, bottleneck(expected, known), "what fitted such a disturbance before"
-    best = find_optimum(expected, places, state.here)
+    best = find_optimum(expected, places, state.here, _SLACK)
     yield best.configuration, best.bottleneck, "the optimum for these times"
     if len(found.seen) > 1 and found.best is found.origin:
         roots = tuple((math.sqrt(c), math.sqrt(m)) for c, m in state.factors)
         milder = disturbed_seconds(state.setting, state.quiet, roots)
-        half = find_optimum(milder, places, state.here).configuration
+        half = find_optimum(milder, places, state.here, _SLACK).configuration
         yield half, bottleneck(expected, half), "half-way to the optimum"
 
 
@@ -292,10 +295,14 @@ def _probe(state: _Resolve, observation: Observation) -> Turn:
     if left > 1:
         state = replace(state, probe=(left - 1, before))
         return state, keep(state.setting, state.here, "nothing has changed that can be seen")
-    factors = tuple(EQUAL if p in idle else old for p, old in enumerate(state.factors))
-    found = _Round(None, observation, observation, (observation,), probing=True)
-    turn = _next_trial(replace(state, factors=factors, probe=(before, before)), found)
-    return turn[0], replace(turn[1], why=f"whether idle places are well again: {turn[1].why}")
+    state = replace(state, probe=(before, before))
+    canaries = [c for c in neighbours(state.here, state.setting.places) if idle & set(c.places)]
+    if not canaries:
+        return state, keep(state.setting, state.here, "nothing has changed that can be seen")
+    found = min(canaries, key=lambda c: bottleneck(state.expected, c))
+    seen = _Round(None, observation, observation, (observation,), probing=True)
+    why = "whether an idle place is well again: it gets what costs least if it is not"
+    return replace(state, round=seen), propose_trial(state.setting, found, why)
 
 
 POLICY = Policy("resolve", begin, step)
