@@ -7,12 +7,14 @@ milliseconds (`tvm_hetero.online.optimum`).
     baseline   seconds in quiet, scaled so that static stages take what was seen -> `_calibrate`
     alarm      stage times against them: factors of each place            -> `estimate_factors`
     home       factors of about 1 again: straight back to the quiet configuration, no trial
+    rest       alarms that come sooner than an answer to them would pay: home, and a rest that gets
+               longer each time                                                      -> `_rest`
     known      a disturbance that was seen before: what fitted it is tried first      -> `_recall`
     solve      the exact optimum for seconds times factors; tried if it promises enough
     refine     what the trial saw goes into the factors; solve again, try that; or half-way: the
                optimum for factors half as strong (their square roots)    -> `_candidates`
-    settle     on the best one seen, after two trials at most; its first baseline is looked at
-               once more: what disturbed may have ended during the search         -> `_review`
+    settle     on the best one seen, mostly after one or two trials; its first baseline is looked
+               at once more: what disturbed may have ended during the search         -> `_review`
 
 A place that is idle because it was slow says nothing when that ends. So of configurations that are
 nearly equal the one with the most stages is taken, and where a place is idle all the same, it gets
@@ -35,10 +37,8 @@ from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
 from tvm_hetero.online.search import propose_trial
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
-# Trials of one search.
-_TRIALS = 2
-# Times this close to those in quiet are quiet.
-_QUIET = 0.08
+# Trials of one search at most; each one has to be promised something by what the last one showed.
+_TRIALS = 4
 # What is tried promises at least this much (and twice the setting's margin).
 _PROMISE = 0.02
 # Two disturbances are one if they slow each stage by the same factor, but for this.
@@ -48,6 +48,11 @@ _REMEMBERED = 8
 _SLACK = 0.01
 # Windows until an idle place is probed for the first time, and at most.
 _PROBE, _LONGEST_PROBE = 4, 64
+# An answer pays if nothing changes for this many times the requests that it takes: those that are
+# watched until an alarm, those in flight, and a trial.
+_PAYS = 2
+# Windows of the first rest.
+_FIRST_REST = 4
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ class _Resolve:
     """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
 
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
-    just brought something, and its first baseline is still to be looked at.
+    just brought something, and its first baseline is still to be looked at. `calm`: requests that
+    were watched since the last answer; `wait`: windows of the last rest.
     """
 
     setting: Setting
@@ -93,6 +99,8 @@ class _Resolve:
     round: _Round | None = None
     probe: tuple[int, int] = (_PROBE, _PROBE)
     review: bool = False
+    calm: float = math.inf
+    wait: int = 0
 
     @property
     def quiet(self) -> list[list[float]]:
@@ -116,8 +124,10 @@ def step(state: _Resolve, observation: Observation) -> Turn:
     """Watch, or go on with a search."""
     if state.round is not None:
         return _judge(state, state.round, observation)
+    resting = state.detector.resting > 0
     detector, alarm = detect(state.detector, observation)
-    state = replace(state, detector=detector)
+    calm = state.calm + (0 if resting else observation.requests)
+    state = replace(state, detector=detector, calm=calm)
     if not detector.ready:
         return state, keep(state.setting, state.here, "a baseline of this configuration")
     if not state.scale:
@@ -125,7 +135,7 @@ def step(state: _Resolve, observation: Observation) -> Turn:
     if alarm is None and state.review:
         return _review(state, observation)
     if alarm is not None:
-        return _answer(state, observation, alarm)
+        return _rest(state, alarm) if _is_hasty(state) else _answer(state, observation, alarm)
     return _probe(state, observation)
 
 
@@ -148,13 +158,30 @@ def _calibrate(state: _Resolve) -> _Resolve:
 # ------------------------------------------------------------------------------------ the alarm
 
 
+def _is_hasty(state: _Resolve) -> bool:
+    """Whether things change sooner than an answer to them would pay: see `_PAYS`."""
+    setting = state.setting
+    watched = setting.patience * setting.window
+    answer = setting.trial + len(state.here) + 1 + watched
+    return state.setting.rest > 0 and state.calm - watched < _PAYS * answer
+
+
+def _rest(state: _Resolve, alarm: Alarm) -> Turn:
+    """Home for a while; what is the matter then is seen by the first baseline after it."""
+    wait = min(state.setting.rest, max(_FIRST_REST, 2 * state.wait))
+    detector = replace(after_search(state.detector, None, gained=True), resting=wait)
+    state = replace(state, detector=detector, here=state.home, review=True, calm=0, wait=wait)
+    why = f"{alarm.text()}, too soon after the last time: home for {wait} windows"
+    return state, Proposal(state.home, state.setting.window, "settled", why)
+
+
 def _answer(state: _Resolve, observation: Observation, alarm: Alarm) -> Turn:
     """Go home if it is quiet again, else search; of idle places the best is hoped for."""
     fresh = estimate_factors(state.setting, state.quiet, [observation])
     count = len(state.setting.places)
     factors = tuple(fresh.get(p, EQUAL) for p in range(count))
-    state = replace(state, factors=factors)
-    if alarm.direction == "fast" and state.here != state.home and _is_quiet(factors):
+    state = replace(state, factors=factors, wait=state.wait // 2)
+    if alarm.direction == "fast" and state.here != state.home and _is_quiet(state, factors):
         state = replace(state, review=True)
         return _settle(state, state.home, True, alarm, f"{alarm.text()}: quiet, so back home")
     return _begin_round(state, observation, alarm)
@@ -165,7 +192,7 @@ def _review(state: _Resolve, observation: Observation) -> Turn:
     state = replace(state, review=False, factors=_known_factors(state, [observation]))
     used = [state.factors[p] for p in state.here.places]
     hidden = set(state.home.places) - set(state.here.places)
-    if state.here != state.home and _is_quiet(used) and not hidden:
+    if state.here != state.home and _is_quiet(state, used) and not hidden:
         return _settle(state, state.home, True, None, "it is quiet again, so back home")
     return _begin_round(state, observation, None)
 
@@ -176,8 +203,9 @@ def _known_factors(state: _Resolve, seen: Sequence[Observation]) -> tuple[Factor
     return tuple(fresh.get(p, old) for p, old in enumerate(state.factors))
 
 
-def _is_quiet(factors: Sequence[Factors]) -> bool:
-    return all(f < 1 + _QUIET for pair in factors for f in pair)
+def _is_quiet(state: _Resolve, factors: Sequence[Factors]) -> bool:
+    """Whether these factors are those of places that nothing disturbs."""
+    return all(f < 1 + state.setting.deviation for pair in factors for f in pair)
 
 
 def _begin_round(state: _Resolve, observation: Observation, alarm: Alarm | None) -> Turn:
@@ -231,7 +259,7 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
         why = f"{found.best.rate / found.origin.rate - 1:.0%} more than before"
         if found.alarm is not None:
             state = replace(state, memory=_remember(state, found))
-        elif not found.probing and _is_quiet(state.factors):
+        elif not found.probing and _is_quiet(state, state.factors):
             state = replace(state, home=best)  # the static configuration was not the best in quiet
         state = replace(state, review=True)
     else:
@@ -246,9 +274,9 @@ def _settle(
     state: _Resolve, configuration: Configuration, gained: bool, alarm: Alarm | None, why: str
 ) -> Turn:
     detector = after_search(state.detector, alarm, gained=gained)
-    state = replace(state, detector=detector, here=configuration, round=None)
-    phase = Proposal(configuration, state.setting.window, "settled", why)
-    return state, phase
+    calm = 0 if gained else state.calm
+    state = replace(state, detector=detector, here=configuration, round=None, calm=calm)
+    return state, Proposal(configuration, state.setting.window, "settled", why)
 
 
 # ------------------------------------------------------------------------------------ the memory
