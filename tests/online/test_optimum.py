@@ -81,6 +81,23 @@ def test_among_equals_it_takes_the_fewest_stages() -> None:
     assert len(found.configuration) == 1
 
 
+@pytest.mark.parametrize("slack", [0.0, 0.1, 0.5])
+def test_with_slack_it_takes_the_most_stages_that_are_nearly_as_good(slack: float) -> None:
+    for seed in range(10):
+        draw = random.Random(seed)
+        places = single_cores(*["big"] * 3)
+        seconds = random_seconds(draw, 5, 3)
+        found = find_optimum(seconds, places, slack=slack)
+        best = brute_force(seconds, places)
+        near = [
+            configuration
+            for configuration in every_configuration(5, places)
+            if bottleneck(seconds, configuration) <= best * (1 + slack) * (1 + 1e-9)
+        ]
+        assert found.configuration in near
+        assert len(found.configuration) == max(map(len, near))
+
+
 def test_fifty_two_places_and_a_slow_one_are_solved_exactly() -> None:
     draw = random.Random(1)
     weights = [draw.uniform(0.5, 2.0) for _ in range(155)]

@@ -3,14 +3,14 @@
 After every switch the first windows are the *baseline*: of each stage the median b and, of single
 requests, the spread d. From then on, with t the median of a window,
 
-    delta = max(8 %, 3 d / b, what a false alarm showed)
+    delta = max(the setting's, 3 d / b, what a false alarm showed)
     slow    t > b (1 + delta)  of a stage that is, or becomes, the slowest one
     fast    t < b / (1 + delta)  of any stage: something that disturbed it has ended
 
 Only where `patience` windows in a row say the same of a stage it is an alarm (hysteresis). Whoever
-acts on an alarm says what came of it (`after_search`): where nothing was gained, the next one has
-to wait for as many windows as the last wait, doubled (back-off), and needs a deviation beyond the
-one that was in vain. So noise, of whatever shape, raises fewer and fewer alarms.
+acts on an alarm says what came of it (`after_search`): where nothing was gained, the next baseline
+has to wait for as many windows as the last wait, doubled (back-off), and the next alarm needs a
+deviation beyond the one that was in vain. So noise, of whatever shape, raises ever fewer alarms.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Literal
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.policy import Setting
 
-# The least deviation that counts, and how many spreads it has to be.
-_LEAST, _SPREADS = 0.08, 3.0
+# How many spreads of single requests a deviation has to be.
+_SPREADS = 3.0
 # What false alarms may raise it to.
 _MOST = 0.5
 
@@ -51,6 +51,7 @@ class Detector:
     Attributes
     ----------
     patience : windows for a baseline, and in a row for an alarm; most : the longest rest.
+    least : the least deviation that counts.
     first : windows of the baseline so far; baseline, spread : s, of each stage; () before.
     streak : windows in a row that deviated; last : how the last one did.
     resting : windows to wait still; wait : how long the last back-off was.
@@ -59,6 +60,7 @@ class Detector:
 
     patience: int
     most: int
+    least: float
     first: tuple[Observation, ...] = ()
     baseline: tuple[float, ...] = ()
     spread: tuple[float, ...] = ()
@@ -76,15 +78,15 @@ class Detector:
 
 def make_detector(setting: Setting) -> Detector:
     """A detector that knows nothing yet."""
-    return Detector(setting.patience, setting.rest)
+    return Detector(setting.patience, setting.rest, setting.deviation)
 
 
 def detect(detector: Detector, observation: Observation) -> tuple[Detector, Alarm | None]:
     """Look at one more window of the configuration that runs."""
+    if detector.resting > 0:
+        return replace(detector, resting=detector.resting - 1), None
     if not detector.ready:
         return _extend_baseline(detector, observation), None
-    if detector.resting > 0:
-        return replace(detector, resting=detector.resting - 1, streak=0, last=None), None
     found = _deviation(detector, observation)
     if found is None:
         return replace(detector, streak=0, last=None), None
@@ -94,19 +96,14 @@ def detect(detector: Detector, observation: Observation) -> tuple[Detector, Alar
     return detector, found if streak >= detector.patience else None
 
 
-def after_search(
-    detector: Detector, alarm: Alarm | None, *, gained: bool, first: Observation | None = None
-) -> Detector:
+def after_search(detector: Detector, alarm: Alarm | None, *, gained: bool) -> Detector:
     """The detector of the configuration that a search settled on: a baseline is taken anew.
 
     Parameters
     ----------
     alarm : what the search answered; None where nothing had happened.
-    first : the last window, if it was of that very configuration.
     """
-    fresh = Detector(detector.patience, detector.most, floor=detector.floor)
-    if first is not None:
-        fresh = _extend_baseline(fresh, first)
+    fresh = Detector(detector.patience, detector.most, detector.least, floor=detector.floor)
     if gained or alarm is None:
         return fresh
     wait = min(detector.most, max(1, 2 * detector.wait))
@@ -136,7 +133,7 @@ def _deviation(detector: Detector, observation: Observation) -> Alarm | None:
         zip(times, detector.baseline, detector.spread, strict=True)
     ):
         ratio = time / base
-        delta = max(_LEAST, _SPREADS * spread / base, detector.floor)
+        delta = max(detector.least, _SPREADS * spread / base, detector.floor)
         if ratio > 1 + delta and time >= slowest:
             found.append((ratio, Alarm(s, "slow", ratio)))
         elif ratio < 1 / (1 + delta):

@@ -62,13 +62,18 @@ def bottleneck(seconds: Seconds, configuration: Configuration) -> float:
 
 
 def find_optimum(
-    seconds: Seconds, places: Sequence[Place], current: Configuration | None = None
+    seconds: Seconds,
+    places: Sequence[Place],
+    current: Configuration | None = None,
+    slack: float | None = None,
 ) -> Optimum:
     """The configuration with the least bottleneck; among equals one with the fewest stages.
 
     Parameters
     ----------
     seconds : of each block on each place; infinite where it cannot run.
+    slack : if given, the one with the MOST stages of those whose bottleneck is larger by no more
+        than this share: a place that is in use shows how fast it is, an idle one does not.
     current : only looked at where there are too many states to prove anything, and then the
         answer is never worse.
 
@@ -86,7 +91,7 @@ def find_optimum(
     space = _Counts(table) if apart else _Cores(places)
     loads = _loads(table)
     if space.size <= _MOST_STATES:
-        found = _search(space, loads, len(places))
+        found = _search(space, loads, len(places), slack)
         if found is not None:
             return _checked(table, found, proven=True)
     return _in_order(table, loads, places, current)
@@ -178,7 +183,9 @@ class _Row:
         )
 
 
-def _search(space: _Counts | _Cores, loads: list[FloatArray], places: int) -> Configuration | None:
+def _search(
+    space: _Counts | _Cores, loads: list[FloatArray], places: int, slack: float | None
+) -> Configuration | None:
     """Stage by stage: all states that k stages reach, then k + 1; the least f(., n) of all.
 
     Layers make every state final before it is used, and the first best one has the fewest stages.
@@ -187,20 +194,27 @@ def _search(space: _Counts | _Cores, loads: list[FloatArray], places: int) -> Co
     first = _Row(blocks)
     first.value[0] = 0.0
     layers: list[dict[_State, _Row]] = [{space.start: first}]
-    best, end, depth = math.inf, first, 0
+    best, ends = math.inf, list[tuple[float, int, _Row]]()
     for _ in range(min(places, blocks)):
         after: dict[_State, _Row] = {}
+        most = best if slack is None else best * (1 + slack) * (1 + 1e-12)
         for number, (state, row) in enumerate(layers[-1].items()):
             for e, target in space.steps(state):
                 there = after.setdefault(target, _Row(blocks))
-                there.extend(row, number, e, loads[e], best)
+                there.extend(row, number, e, loads[e], most)
         layers.append(after)
-        for row in after.values():
-            if row.value[blocks] < best * (1 - 1e-12):
-                best, end, depth = float(row.value[blocks]), row, len(layers) - 1
-    if depth == 0:
+        whole = min(after.values(), key=lambda row: row.value[blocks], default=first)
+        value = float(whole.value[blocks])
+        if value < math.inf:
+            ends.append((value, len(layers) - 1, whole))
+            best = min(best, value)
+    if not ends:
         return None
-    return _trace([list(layer.values()) for layer in layers[:depth]], end)
+    if slack is None:
+        _, depth, row = next(end for end in ends if end[0] <= best * (1 + 1e-12))
+    else:
+        _, depth, row = [end for end in ends if end[0] <= best * (1 + slack)][-1]
+    return _trace([list(layer.values()) for layer in layers[:depth]], row)
 
 
 def _trace(layers: Sequence[Sequence[_Row]], row: _Row) -> Configuration:

@@ -50,6 +50,7 @@ class Setting:
     window : requests that are watched where nothing is looked for; trial : those of a trial.
     patience : windows in a row that have to agree before anything counts as changed.
     rest : the most windows without a search after one that gained nothing; 0: no rest at all.
+    deviation : the least share by which a stage's time has to change to count.
     seed : of random choices.
     """
 
@@ -65,6 +66,7 @@ class Setting:
     trial: int = 5
     patience: int = 3
     rest: int = 64
+    deviation: float = 0.08
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -99,7 +101,7 @@ def _check_hints(setting: Setting) -> None:
     if setting.classes and len(setting.classes) != setting.blocks:
         raise UsageError(f"expected a class for each block, got {len(setting.classes)}")
     counts = (setting.alpha, setting.window, setting.trial, setting.patience)
-    if min(counts) < 1 or min(setting.margin, setting.rest) < 0:
+    if min(counts) < 1 or min(setting.margin, setting.rest, setting.deviation) < 0:
         raise UsageError(
             "alpha, window, trial and patience are at least 1, margin and rest at least 0; got "
             f"{counts}, {setting.margin} and {setting.rest}"

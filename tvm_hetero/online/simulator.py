@@ -3,7 +3,7 @@
 Discrete events, in the order of the requests. With K stages K + 1 requests are in flight; a new one
 enters when the oldest ends. A place takes one stage after the other, first come, first served:
 
-    start(q, s) = max(end(q, s - 1), place of s free)        end(q, s) = start + seconds of the stage
+    start(q, s) = max(end(q, s - 1), place of s free)       end(q, s) = start + seconds of stage s
 
 After a switch new requests go by the new configuration while those in flight end by the old one,
 on the same places. A policy learns of a request when it has ended, so that those which entered
@@ -21,6 +21,7 @@ import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from tvm_hetero.errors import UsageError
@@ -127,7 +128,7 @@ class Replay:
     def switches(self) -> int:
         """How often the configuration changed."""
         ways = [turnover.proposal.configuration for turnover in self.turnovers]
-        return sum(a != b for a, b in zip(ways, ways[1:], strict=False))
+        return sum(a != b for a, b in pairwise(ways))
 
     def rates(self, requests: int) -> list[float]:
         """Requests/s of each window of so many requests; what is left over at the end is none."""

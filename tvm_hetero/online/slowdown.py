@@ -79,6 +79,14 @@ def _sample(
 
 
 def _fit(samples: Sequence[_Sample]) -> Factors:
+    """The factors, both scaled so that the newest time is met exactly."""
+    compute, memory = _balanced(samples)
+    last = samples[-1]
+    scale = last.seconds / (compute * last.compute + memory * last.memory)
+    return compute * scale, memory * scale
+
+
+def _balanced(samples: Sequence[_Sample]) -> Factors:
     if any(sample.blame_memory for sample in samples):
         compute, memory = _solve(samples, blame_memory=True)
         if memory <= _ABSURD:

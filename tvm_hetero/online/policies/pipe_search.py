@@ -160,7 +160,7 @@ def make_database(setting: Setting) -> tuple[Configuration, ...]:
     predicted = _predicted(setting, ())
     loads = np.cumsum([[0.0] * len(setting.places), *predicted], axis=0)
     rated = []
-    for order in _orders(setting):
+    for order in list_orders(setting):
         found = _cut(loads, order)
         times = np.array(stage_seconds(predicted, found))
         rated.append((float(times.max()), float(times.std() / times.mean()), found.places, found))
@@ -174,7 +174,7 @@ def make_database(setting: Setting) -> tuple[Configuration, ...]:
     return tuple(dict.fromkeys(found for *_, found in rated if found in chosen))
 
 
-def _orders(setting: Setting) -> list[tuple[int, ...]]:
+def list_orders(setting: Setting) -> list[tuple[int, ...]]:
     """Ways to use places one after the other; of alike places (kind and width) the first free one.
 
     Where there are too many, as many as may be are drawn.

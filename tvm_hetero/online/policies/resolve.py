@@ -7,14 +7,18 @@ milliseconds (`tvm_hetero.online.optimum`).
     baseline   seconds in quiet, scaled so that static stages take what was seen -> `_calibrate`
     alarm      stage times against them: factors of each place            -> `estimate_factors`
     home       factors of about 1 again: straight back to the quiet configuration, no trial
+    rest       alarms that come sooner than an answer to them would pay: home, and a rest that gets
+               longer each time                                                      -> `_rest`
     known      a disturbance that was seen before: what fitted it is tried first      -> `_recall`
     solve      the exact optimum for seconds times factors; tried if it promises enough
     refine     what the trial saw goes into the factors; solve again, try that; or half-way: the
                optimum for factors half as strong (their square roots)    -> `_candidates`
-    settle     on the best one seen, after two trials at most
+    settle     on the best one seen, mostly after one or two trials; its first baseline is looked
+               at once more: what disturbed may have ended during the search         -> `_review`
 
-A place that is idle because it was slow says nothing when that ends, so now and then, ever more
-seldom while it is in vain, a configuration that uses it again is tried            -> `_probe`.
+A place that is idle because it was slow says nothing when that ends. So of configurations that are
+nearly equal the one with the most stages is taken, and where a place is idle all the same, it gets
+a little to do now and then, ever more seldom while that is in vain                   -> `_probe`.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_hetero.online.adaptation import keep
-from tvm_hetero.online.configuration import Configuration
+from tvm_hetero.online.configuration import Configuration, neighbours
 from tvm_hetero.online.detection import Alarm, Detector, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import bottleneck, find_optimum
@@ -33,17 +37,22 @@ from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
 from tvm_hetero.online.search import propose_trial
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
-# Trials of one search.
-_TRIALS = 2
-# Times this close to those in quiet are quiet.
-_QUIET = 0.08
+# Trials of one search at most; each one has to be promised something by what the last one showed.
+_TRIALS = 4
 # What is tried promises at least this much (and twice the setting's margin).
 _PROMISE = 0.02
 # Two disturbances are one if they slow each stage by the same factor, but for this.
 _SAME = 0.1
 _REMEMBERED = 8
+# What may be lost for a place that stays in use, and so shows when it is well again.
+_SLACK = 0.01
 # Windows until an idle place is probed for the first time, and at most.
-_PROBE, _LONGEST_PROBE = 4, 256
+_PROBE, _LONGEST_PROBE = 4, 64
+# An answer pays if nothing changes for this many times the requests that it takes: those that are
+# watched until an alarm, those in flight, and a trial.
+_PAYS = 2
+# Windows of the first rest.
+_FIRST_REST = 4
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,9 @@ class _Round:
 class _Resolve:
     """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
 
-    `probe`: windows until the next probe, and how many there were before it.
+    `probe`: windows until the next probe, and how many there were before it. `review`: a search has
+    just brought something, and its first baseline is still to be looked at. `calm`: requests that
+    were watched since the last answer; `wait`: windows of the last rest.
     """
 
     setting: Setting
@@ -87,6 +98,9 @@ class _Resolve:
     memory: tuple[_Memo, ...] = ()
     round: _Round | None = None
     probe: tuple[int, int] = (_PROBE, _PROBE)
+    review: bool = False
+    calm: float = math.inf
+    wait: int = 0
 
     @property
     def quiet(self) -> list[list[float]]:
@@ -110,18 +124,22 @@ def step(state: _Resolve, observation: Observation) -> Turn:
     """Watch, or go on with a search."""
     if state.round is not None:
         return _judge(state, state.round, observation)
+    resting = state.detector.resting > 0
     detector, alarm = detect(state.detector, observation)
-    state = replace(state, detector=detector)
+    calm = state.calm + (0 if resting else observation.requests)
+    state = replace(state, detector=detector, calm=calm)
     if not detector.ready:
         return state, keep(state.setting, state.here, "a baseline of this configuration")
     if not state.scale:
-        return _begin_round(_calibrate(state, observation), observation, None)
+        return _begin_round(_calibrate(state), observation, None)
+    if alarm is None and state.review:
+        return _review(state, observation)
     if alarm is not None:
-        return _answer(state, observation, alarm)
+        return _rest(state, alarm) if _is_hasty(state) else _answer(state, observation, alarm)
     return _probe(state, observation)
 
 
-def _calibrate(state: _Resolve, observation: Observation) -> _Resolve:
+def _calibrate(state: _Resolve) -> _Resolve:
     """Scale the given seconds so that they tell the first baseline."""
     given, scale = state.setting.guessed, dict[int, float]()
     for (a, b), place, time in zip(
@@ -140,19 +158,54 @@ def _calibrate(state: _Resolve, observation: Observation) -> _Resolve:
 # ------------------------------------------------------------------------------------ the alarm
 
 
+def _is_hasty(state: _Resolve) -> bool:
+    """Whether things change sooner than an answer to them would pay: see `_PAYS`."""
+    setting = state.setting
+    watched = setting.patience * setting.window
+    answer = setting.trial + len(state.here) + 1 + watched
+    return state.setting.rest > 0 and state.calm - watched < _PAYS * answer
+
+
+def _rest(state: _Resolve, alarm: Alarm) -> Turn:
+    """Home for a while; what is the matter then is seen by the first baseline after it."""
+    wait = min(state.setting.rest, max(_FIRST_REST, 2 * state.wait))
+    detector = replace(after_search(state.detector, None, gained=True), resting=wait)
+    state = replace(state, detector=detector, here=state.home, review=True, calm=0, wait=wait)
+    why = f"{alarm.text()}, too soon after the last time: home for {wait} windows"
+    return state, Proposal(state.home, state.setting.window, "settled", why)
+
+
 def _answer(state: _Resolve, observation: Observation, alarm: Alarm) -> Turn:
     """Go home if it is quiet again, else search; of idle places the best is hoped for."""
     fresh = estimate_factors(state.setting, state.quiet, [observation])
     count = len(state.setting.places)
     factors = tuple(fresh.get(p, EQUAL) for p in range(count))
-    state = replace(state, factors=factors)
-    if alarm.direction == "fast" and state.here != state.home and _is_quiet(factors):
+    state = replace(state, factors=factors, wait=state.wait // 2)
+    if alarm.direction == "fast" and state.here != state.home and _is_quiet(state, factors):
+        state = replace(state, review=True)
         return _settle(state, state.home, True, alarm, f"{alarm.text()}: quiet, so back home")
     return _begin_round(state, observation, alarm)
 
 
-def _is_quiet(factors: Sequence[Factors]) -> bool:
-    return all(f < 1 + _QUIET for pair in factors for f in pair)
+def _review(state: _Resolve, observation: Observation) -> Turn:
+    """The first baseline of what a search settled on: has it ended meanwhile, is there better?"""
+    state = replace(state, review=False, factors=_known_factors(state, [observation]))
+    used = [state.factors[p] for p in state.here.places]
+    hidden = set(state.home.places) - set(state.here.places)
+    if state.here != state.home and _is_quiet(state, used) and not hidden:
+        return _settle(state, state.home, True, None, "it is quiet again, so back home")
+    return _begin_round(state, observation, None)
+
+
+def _known_factors(state: _Resolve, seen: Sequence[Observation]) -> tuple[Factors, ...]:
+    """Factors of places that were seen; the others keep theirs."""
+    fresh = estimate_factors(state.setting, state.quiet, seen)
+    return tuple(fresh.get(p, old) for p, old in enumerate(state.factors))
+
+
+def _is_quiet(state: _Resolve, factors: Sequence[Factors]) -> bool:
+    """Whether these factors are those of places that nothing disturbs."""
+    return all(f < 1 + state.setting.deviation for pair in factors for f in pair)
 
 
 def _begin_round(state: _Resolve, observation: Observation, alarm: Alarm | None) -> Turn:
@@ -166,8 +219,9 @@ def _next_trial(state: _Resolve, found: _Round) -> Turn:
     promise = 1 + max(_PROMISE, 2 * state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
     if len(found.seen) <= _TRIALS:
+        now = bottleneck(state.expected, found.best.configuration)
         for candidate, expected, why in _candidates(state, found):
-            promised = 1 / expected / found.best.rate
+            promised = now / expected
             if candidate not in found.tried and promised > promise:
                 why = f"{reason}{why} promises {promised - 1:.0%} more"
                 return replace(state, round=found), propose_trial(state.setting, candidate, why)
@@ -180,12 +234,12 @@ def _candidates(state: _Resolve, found: _Round) -> Iterator[tuple[Configuration,
     known = _recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
         yield known, bottleneck(expected, known), "what fitted such a disturbance before"
-    best = find_optimum(expected, places, state.here)
+    best = find_optimum(expected, places, state.here, _SLACK)
     yield best.configuration, best.bottleneck, "the optimum for these times"
     if len(found.seen) > 1 and found.best is found.origin:
         roots = tuple((math.sqrt(c), math.sqrt(m)) for c, m in state.factors)
         milder = disturbed_seconds(state.setting, state.quiet, roots)
-        half = find_optimum(milder, places, state.here).configuration
+        half = find_optimum(milder, places, state.here, _SLACK).configuration
         yield half, bottleneck(expected, half), "half-way to the optimum"
 
 
@@ -194,9 +248,7 @@ def _judge(state: _Resolve, found: _Round, observation: Observation) -> Turn:
     better = observation.rate > found.best.rate * (1 + state.setting.margin)
     seen = (*found.seen, observation)
     found = replace(found, best=observation if better else found.best, seen=seen)
-    fresh = estimate_factors(state.setting, state.quiet, seen)
-    factors = tuple(fresh.get(p, old) for p, old in enumerate(state.factors))
-    return _next_trial(replace(state, factors=factors), found)
+    return _next_trial(replace(state, factors=_known_factors(state, seen)), found)
 
 
 def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
@@ -207,8 +259,9 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
         why = f"{found.best.rate / found.origin.rate - 1:.0%} more than before"
         if found.alarm is not None:
             state = replace(state, memory=_remember(state, found))
-        elif not found.probing:
+        elif not found.probing and _is_quiet(state, state.factors):
             state = replace(state, home=best)  # the static configuration was not the best in quiet
+        state = replace(state, review=True)
     else:
         why = "nothing better, so it stays"
     wait = _PROBE if gained else min(_LONGEST_PROBE, 2 * state.probe[1])
@@ -221,9 +274,9 @@ def _settle(
     state: _Resolve, configuration: Configuration, gained: bool, alarm: Alarm | None, why: str
 ) -> Turn:
     detector = after_search(state.detector, alarm, gained=gained)
-    state = replace(state, detector=detector, here=configuration, round=None)
-    phase = Proposal(configuration, state.setting.window, "settled", why)
-    return state, phase
+    calm = 0 if gained else state.calm
+    state = replace(state, detector=detector, here=configuration, round=None, calm=calm)
+    return state, Proposal(configuration, state.setting.window, "settled", why)
 
 
 # ------------------------------------------------------------------------------------ the memory
@@ -270,10 +323,14 @@ def _probe(state: _Resolve, observation: Observation) -> Turn:
     if left > 1:
         state = replace(state, probe=(left - 1, before))
         return state, keep(state.setting, state.here, "nothing has changed that can be seen")
-    factors = tuple(EQUAL if p in idle else old for p, old in enumerate(state.factors))
-    found = _Round(None, observation, observation, (observation,), probing=True)
-    turn = _next_trial(replace(state, factors=factors, probe=(before, before)), found)
-    return turn[0], replace(turn[1], why=f"whether idle places are well again: {turn[1].why}")
+    state = replace(state, probe=(before, before))
+    canaries = [c for c in neighbours(state.here, state.setting.places) if idle & set(c.places)]
+    if not canaries:
+        return state, keep(state.setting, state.here, "nothing has changed that can be seen")
+    found = min(canaries, key=lambda c: bottleneck(state.expected, c))
+    seen = _Round(None, observation, observation, (observation,), probing=True)
+    why = "whether an idle place is well again: it gets what costs least if it is not"
+    return replace(state, round=seen), propose_trial(state.setting, found, why)
 
 
 POLICY = Policy("resolve", begin, step)

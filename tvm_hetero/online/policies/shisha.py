@@ -13,8 +13,9 @@ are fast (FEP) or slow; N of them run stages.
     rank_l  that with the most blocks gets it             lFEP   the one that takes the least time
     random  any                                           nlFEP  of the nearest on each side that
 
-Ours: seeds of N, N - 1, .. 1 stages are compared by their hinted bottleneck, a place is fast from
-0.9 of the fastest one's speed on, and a configuration that was tried is not tried again.
+Ours: seeds of N, N - 1, .. 1 stages are compared by their hinted bottleneck; a place is fast from
+0.9 of the fastest one's speed on; a configuration that was tried is not tried again, the next
+target is; and where fast ones are used up, slow ones are targets.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def step(state: _Shisha, observation: Observation) -> Turn:
     if trials.exhausted:
         return state, settle(trials, "alpha moves in a row gained nothing")
     slowest = observation.bottleneck
-    for target in _targets(trials.setting, observation, state.balance):
+    for target in _targets(trials.setting, observation, slowest, state.balance):
         found = move(observation.configuration, slowest, target)
         if found not in trials.seen:
             why = f"a block from stage {slowest}, the slowest, towards stage {target}"
@@ -144,25 +145,32 @@ def step(state: _Shisha, observation: Observation) -> Turn:
     return state, settle(trials, "every move from the slowest stage was tried")
 
 
-def _targets(setting: Setting, observation: Observation, balance: Balance) -> Iterator[int]:
-    """Stages on fast places, the one to try first first; all stages if no other is on one."""
-    slowest, times = observation.bottleneck, observation.times
-    speeds = setting.hinted_speeds
+def _targets(
+    setting: Setting, observation: Observation, source: int, balance: Balance
+) -> Iterator[int]:
+    """Stages on fast places, the one to try first first; then those on slow ones."""
+    times, speeds = observation.times, setting.hinted_speeds
     fastest = max(speeds)
-    others = [s for s in range(len(times)) if s != slowest]
+    others = [s for s in range(len(times)) if s != source]
     on = observation.configuration.places
-    targets = [s for s in others if speeds[on[s]] >= _FAST * fastest] or others
+    fast = [s for s in others if speeds[on[s]] >= _FAST * fastest]
+    slow = [s for s in others if s not in fast]
+    for targets in (fast, slow):
+        yield from _ranked_targets(targets, source, times, balance)
+
+
+def _ranked_targets(
+    targets: Sequence[int], source: int, times: Sequence[float], balance: Balance
+) -> list[int]:
     if balance == "lFEP":
-        yield from sorted(targets, key=lambda s: (times[s], s))
-    elif balance == "nFEP":
-        yield from sorted(targets, key=lambda s: (abs(s - slowest), times[s], s))
-    else:
-        left = sorted((s for s in targets if s < slowest), reverse=True)
-        right = [s for s in targets if s > slowest]
-        nearest = sorted([*left[:1], *right[:1]], key=lambda s: (times[s], s))
-        yield from nearest
-        further = [*left[1:], *right[1:]]
-        yield from sorted(further, key=lambda s: (abs(s - slowest), times[s], s))
+        return sorted(targets, key=lambda s: (times[s], s))
+    by_distance = sorted(targets, key=lambda s: (abs(s - source), times[s], s))
+    if balance == "nFEP":
+        return by_distance
+    left = [s for s in by_distance if s < source]
+    right = [s for s in by_distance if s > source]
+    nearest = sorted([*left[:1], *right[:1]], key=lambda s: (times[s], s))
+    return [*nearest, *(s for s in by_distance if s not in nearest)]
 
 
 def search_with(balance: Balance = "nlFEP") -> Searcher:

@@ -1,0 +1,1 @@
+"""What `benchmarks.online` is made of: networks, tables, searches, disturbances."""
