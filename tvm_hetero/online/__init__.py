@@ -1,6 +1,20 @@
-"""Policies that tune and rebalance pipelines while they run (Pipe-search, Shisha, ODIN): empty yet.
+"""Policies that tune and rebalance pipelines while they run: Pipe-search, Shisha, ODIN, `resolve`.
 
-They would watch what stages really take and move tasks between devices; that is not what
-`cost_models.tuning` and `kernels.tuning` do, which tune kernels before a model is built. May import
-every room below floor 11 (tests/test_floors.py): solvers, executor, pipeline and all beneath.
+They watch what stages really take and move blocks of tasks between execution places; that is not
+what `cost_models.tuning` and `kernels.tuning` do, which tune kernels before a model is built. May
+import every room below floor 12 (tests/test_floors.py): solvers, executor, pipeline and all
+beneath. In the order in which a run meets them:
+
+    configuration     contiguous stages of blocks on execution places, and moves between them
+    observation       what was seen of a configuration for some requests
+    policy            the interface: pure functions from observations to the next configuration
+    chain             a problem's tasks as a chain of blocks; a configuration as its schedule
+    optimum           the exact best configuration for given seconds
+    detection         whether stages take longer, or shorter again, than they did
+    policies/         one file each, and the registry of their names
+    table             recorded seconds of blocks, alone and disturbed
+    simulator         a saturated pipeline replayed from such a table
+
+None of these starts anything: the same functions decide live, in the simulator and in tests. What
+the papers' policies are "after", and what is our own, is said in docs/online.md.
 """

@@ -1,0 +1,81 @@
+"""What was seen of a configuration while some requests went through it.
+
+A stage's time is from its first step's begin to its last step's end for ONE request, waiting for
+others excluded. Of it, `cpu_seconds` is what the place's thread spent on a core and
+`delay_seconds` what it waited for one in the kernel's run queue: a core that somebody shares makes
+the delay grow, a cache, memory or clock that somebody takes makes the CPU time grow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.online.configuration import Configuration
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """What one stage took for a request, s.
+
+    Attributes
+    ----------
+    seconds : median over the requests.
+    spread : 1.4826 times the median absolute deviation: the standard deviation, of normal noise.
+    cpu_seconds, delay_seconds : medians; None where they were not measured.
+    """
+
+    seconds: float
+    spread: float = 0.0
+    cpu_seconds: float | None = None
+    delay_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 < self.seconds < math.inf and 0 <= self.spread < math.inf):
+            raise UsageError(
+                "a stage's time is above 0 and finite, its spread at least 0; got "
+                f"{self.seconds} s and {self.spread} s"
+            )
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A window: some requests in a row, all of them through one configuration.
+
+    Attributes
+    ----------
+    requests : how many ended in it; seconds : how long it took.
+    throughput : requests/s, ends over time; None if the pipeline did not always have work waiting
+        (or if there were too few ends to tell), so that it says nothing of the configuration.
+    stages : in the order of the configuration.
+    """
+
+    configuration: Configuration
+    requests: int
+    seconds: float
+    throughput: float | None
+    stages: tuple[StageTime, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.stages) != len(self.configuration):
+            raise UsageError(
+                f"expected times of {len(self.configuration)} stages, got {len(self.stages)}"
+            )
+
+    @property
+    def bottleneck(self) -> int:
+        """The slowest stage, the first of equal ones."""
+        return max(range(len(self.stages)), key=lambda s: (self.stages[s].seconds, -s))
+
+    @property
+    def rate(self) -> float:
+        """Requests/s of the configuration: `throughput`, or what the slowest stage admits."""
+        if self.throughput is not None:
+            return self.throughput
+        return 1.0 / self.stages[self.bottleneck].seconds
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Median seconds of each stage."""
+        return tuple(stage.seconds for stage in self.stages)
