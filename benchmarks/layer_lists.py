@@ -3,8 +3,8 @@
     python -m benchmarks.layer_lists [--output FOLDER]
 
 VGG-16, ResNet-50, ResNet-152 and YOLOv3 are what Pipe-search, Shisha and ODIN were evaluated on.
-Their layers follow from the tables of the networks' own papers, written out below as loops. SynthNet
-is a stand-in of ours: the papers' synthetic network of 18 convolutions is not public.
+Their layers follow from the tables of the networks' own papers, written out below as loops.
+SynthNet is a stand-in of ours: the papers' synthetic network of 18 convolutions is not public.
 """
 
 from __future__ import annotations

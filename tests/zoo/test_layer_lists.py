@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_a_list_is_a_chain_of_tasks() -> None:
     graph = parse_layer_list(SMALL, "small").work_graph()
     names = ["input", "conv1", "dw", "pool", "fc", "output"]
     assert [work.id for work in graph.works] == names
-    assert [(edge.src, edge.dst) for edge in graph.edges] == [*zip(names, names[1:], strict=False)]
+    assert [(edge.src, edge.dst) for edge in graph.edges] == list(pairwise(names))
     assert [work.kind for work in graph.works][1:5] == ["conv", "depthwise", "elementwise", "gemm"]
     assert [edge.bytes for edge in graph.edges] == [4 * n for n in (144, 768, 768, 192, 10)]
 
