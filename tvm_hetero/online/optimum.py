@@ -33,7 +33,7 @@ from tvm_hetero.online.configuration import Configuration, Place
 from tvm_hetero.views.array_types import FloatArray, IntArray
 
 # Each takes about 0.1 ms for 50 blocks.
-_MOST_STATES = 4096
+_MOST_STATES = 2048
 # Which places are used up: of each class how many, or which cores.
 _State = tuple[int, ...]
 Seconds = Sequence[Sequence[float]]
@@ -159,12 +159,23 @@ class _Cores:
         return len(seen)
 
 
-@dataclass
 class _Row:
-    """f(u, .) of a state, and for every j from where it came: state, first block, place."""
+    """f(u, .) of a state, and for every j from where it came: row of before, first block, place."""
 
-    value: FloatArray
-    origin: list[tuple[_State, int, int] | None]
+    def __init__(self, blocks: int) -> None:
+        self.value: FloatArray = np.full(blocks + 1, math.inf)
+        self.came: IntArray = np.zeros((3, blocks + 1), dtype=np.int64)
+
+    def extend(self, before: _Row, number: int, e: int, load: FloatArray, most: float) -> None:
+        """Put one stage on place e behind everything that row `number` reaches below `most`."""
+        reached = np.maximum(before.value[:, None], load)
+        origin = reached.argmin(axis=0)
+        value = reached[origin, np.arange(len(origin))]
+        better = (value < self.value) & (value < most)
+        self.value[better] = value[better]
+        self.came[:, better] = np.stack(
+            [np.full(better.sum(), number), origin[better], np.full(better.sum(), e)]
+        )
 
 
 def _search(space: _Counts | _Cores, loads: list[FloatArray], places: int) -> Configuration | None:
@@ -173,57 +184,34 @@ def _search(space: _Counts | _Cores, loads: list[FloatArray], places: int) -> Co
     Layers make every state final before it is used, and the first best one has the fewest stages.
     """
     blocks = len(loads[0]) - 1
-    first = np.full(blocks + 1, math.inf)
-    first[0] = 0.0
-    layer: dict[_State, _Row] = {space.start: _Row(first, [None] * (blocks + 1))}
-    layers = [layer]
-    best, end = math.inf, (0, space.start)
-    for depth in range(1, min(places, blocks) + 1):
+    first = _Row(blocks)
+    first.value[0] = 0.0
+    layers: list[dict[_State, _Row]] = [{space.start: first}]
+    best, end, depth = math.inf, first, 0
+    for _ in range(min(places, blocks)):
         after: dict[_State, _Row] = {}
-        for state, row in layer.items():
+        for number, (state, row) in enumerate(layers[-1].items()):
             for e, target in space.steps(state):
-                _extend(state, row, e, loads[e], after, target, best)
-        layer = after
-        layers.append(layer)
-        for state, row in layer.items():
+                there = after.setdefault(target, _Row(blocks))
+                there.extend(row, number, e, loads[e], best)
+        layers.append(after)
+        for row in after.values():
             if row.value[blocks] < best * (1 - 1e-12):
-                best, end = float(row.value[blocks]), (depth, state)
-    return _trace(layers, *end) if best < math.inf else None
+                best, end, depth = float(row.value[blocks]), row, len(layers) - 1
+    if depth == 0:
+        return None
+    return _trace([list(layer.values()) for layer in layers[:depth]], end)
 
 
-def _extend(
-    state: _State,
-    row: _Row,
-    e: int,
-    load: FloatArray,
-    after: dict[_State, _Row],
-    target: _State,
-    most: float,
-) -> None:
-    """Put one stage on place e behind everything that `state` reaches below `most`."""
-    reached = np.maximum(row.value[:, None], load)
-    origin = reached.argmin(axis=0)
-    value = reached[origin, np.arange(len(origin))]
-    value[value >= most] = math.inf
-    there = after.get(target)
-    if there is None:
-        there = after[target] = _Row(np.full(len(value), math.inf), [None] * len(value))
-    for j in np.flatnonzero(value < there.value):
-        there.value[j] = value[j]
-        there.origin[j] = (state, int(origin[j]), e)
-
-
-def _trace(layers: Sequence[dict[_State, _Row]], depth: int, state: _State) -> Configuration:
+def _trace(layers: Sequence[Sequence[_Row]], row: _Row) -> Configuration:
     ends: list[int] = []
     used: list[int] = []
-    j = len(layers[depth][state].value) - 1
-    while depth > 0:
-        came = layers[depth][state].origin[j]
-        assert came is not None
+    j = len(row.value) - 1
+    for layer in reversed(layers):
         ends.append(j)
-        state, j, place = came
+        number, j, place = (int(x) for x in row.came[:, j])
         used.append(place)
-        depth -= 1
+        row = layer[number]
     return Configuration(tuple(reversed(ends)), tuple(reversed(used)))
 
 
