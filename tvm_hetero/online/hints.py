@@ -7,9 +7,10 @@ Pipe-search and Shisha (P. N. Soomro's thesis, equations 1.1 and 1.2) weigh a la
     pooling           H W C          the numbers that it reads
 
 A problem's tasks are kernels after fusion, whose shapes are gone, but whose arithmetic (`flops`)
-and tensors are there. So a task counts its multiply-adds, one that pools or does less than one for
-each number that it reads (additions, activations, concatenations) these numbers. Inputs and outputs are
-no work. For a list of layer shapes both ways give the same (`tvm_hetero.zoo.layer_lists`).
+and tensors are there. So a task counts its multiply-adds; one that pools, or does less than one for
+each number that it reads (additions, activations, concatenations), these numbers. Inputs and
+outputs are no work. For a list of layer shapes both ways give the same
+(`tvm_hetero.zoo.layer_lists`).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ MAX_LAYERS, MAX_BYTES, _LARGEST = 10_000, 1 << 20, 1 << 20
 
 @dataclass(frozen=True)
 class LayerShape:
-    """One line: a layer's name, its kind, and the numbers that stand there (see the file's text)."""
+    """One line: a layer's name, its kind, and its numbers, as the file's text has them."""
 
     name: str
     kind: LayerKind

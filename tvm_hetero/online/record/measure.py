@@ -77,7 +77,7 @@ def measure_scenarios(
                 _collect(network, samples[scenario], seconds / TURNS)
     quiet = samples[QUIET]
     return {
-        scenario.name: _estimate(found, quiet, shared=_shares_a_core(scenario, cores))
+        scenario.name: estimate(found, quiet, shared=_shares_a_core(scenario, cores))
         for scenario, found in samples.items()
     }
 
@@ -106,12 +106,15 @@ def _collect(network: MeasuredNetwork, samples: ScenarioSamples, seconds: float)
         count = max(1, round(_LOOK / statistics.median(samples.runs)))
 
 
-def _estimate(found: ScenarioSamples, quiet: ScenarioSamples, *, shared: bool) -> dict[str, float]:
-    """See the file's text."""
+def estimate(found: ScenarioSamples, quiet: ScenarioSamples, *, shared: bool) -> dict[str, float]:
+    """Seconds of each task of what was found, beside what was found in quiet (see the file's text).
+
+    `shared`: a disturber was on a core of the place.
+    """
     if not shared:
         return {task: statistics.median(times) for task, times in found.tasks.items()}
     factor = statistics.fmean(found.runs) / statistics.fmean(quiet.runs)
-    alone = _estimate(quiet, quiet, shared=False)
+    alone = estimate(quiet, quiet, shared=False)
     return {task: seconds * factor for task, seconds in alone.items()}
 
 
