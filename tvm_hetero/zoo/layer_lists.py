@@ -32,7 +32,7 @@ from typing import Literal, NoReturn, get_args
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
-from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Kind, Value, WorkGraph
 
 SUFFIX = ".layers"
 LayerKind = Literal["conv", "pool", "fc"]
@@ -117,18 +117,21 @@ def _add(net: Builder, layer: LayerShape, value: Value, *, first: bool) -> Value
         return net.add(
             "pool", "elementwise", [value], layer.makes, flops=layer.weight, name=layer.name
         )
-    if layer.kind == "fc":
-        op, kind = "dense", "gemm"
-    else:
-        _, _, c, r, s, k = layer.numbers
-        # One channel of many is what a depthwise convolution reads; an image may have one alone.
-        depthwise = c == 1 and k > 1 and r * s > 1 and not first
-        kind = "depthwise" if depthwise else "conv"
-        op = f"{kind}{r}x{s}"
+    kind, op = _work_of(layer, first=first)
     return net.add(
         op, kind, [value], layer.makes,
         flops=2.0 * layer.weight, weights=layer.parameters, name=layer.name,
     )  # fmt: skip
+
+
+def _work_of(layer: LayerShape, *, first: bool) -> tuple[Kind, str]:
+    """The kind of a layer's work, and what it is called."""
+    if layer.kind == "fc":
+        return "gemm", "dense"
+    _, _, c, r, s, k = layer.numbers
+    # One channel of many is what a depthwise convolution reads; an image may have one alone.
+    kind: Kind = "depthwise" if c == 1 and k > 1 and r * s > 1 and not first else "conv"
+    return kind, f"{kind}{r}x{s}"
 
 
 def read_layer_list(path: str | os.PathLike[str]) -> LayerList:
