@@ -47,7 +47,9 @@ class Setting:
         expected to suffer alike from one disturbance; () if nobody knows.
     alpha : trials without gain after which a search gives up.
     margin : by which share a rate has to be larger to count as better.
-    window : requests that are watched where a policy has no reason for another number.
+    window : requests that are watched where nothing is looked for; trial : those of a trial.
+    patience : windows in a row that have to agree before anything counts as changed.
+    rest : the most windows without a search after one that gained nothing; 0: no rest at all.
     seed : of random choices.
     """
 
@@ -60,6 +62,9 @@ class Setting:
     alpha: int = 10
     margin: float = 0.01
     window: int = 20
+    trial: int = 5
+    patience: int = 3
+    rest: int = 64
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -93,10 +98,11 @@ def _check_hints(setting: Setting) -> None:
         raise UsageError(f"expected a speed above 0 for each place, got {setting.speeds}")
     if setting.classes and len(setting.classes) != setting.blocks:
         raise UsageError(f"expected a class for each block, got {len(setting.classes)}")
-    if setting.alpha < 1 or setting.window < 1 or setting.margin < 0:
+    counts = (setting.alpha, setting.window, setting.trial, setting.patience)
+    if min(counts) < 1 or min(setting.margin, setting.rest) < 0:
         raise UsageError(
-            "alpha and window are at least 1, the margin at least 0; got "
-            f"{setting.alpha}, {setting.window} and {setting.margin}"
+            "alpha, window, trial and patience are at least 1, margin and rest at least 0; got "
+            f"{counts}, {setting.margin} and {setting.rest}"
         )
     rows = setting.seconds
     if rows is not None and (
@@ -122,6 +128,11 @@ class Proposal:
     requests: int
     phase: Phase
     why: str
+
+    @property
+    def searching(self) -> bool:
+        """Whether this is a trial."""
+        return self.phase == "try"
 
 
 # A state, of whatever type its policy makes it.

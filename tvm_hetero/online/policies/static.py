@@ -1,0 +1,24 @@
+"""Static: the configuration that was planned in quiet, whatever happens; a baseline.
+
+What equal cores do by themselves (an idle one takes what is another's and ready) is the executor's
+and goes on under every policy, this one included.
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.online.adaptation import keep
+from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.policy import Policy, Setting, Turn
+
+
+def begin(setting: Setting) -> Turn:
+    """Run the static configuration."""
+    return setting, keep(setting, setting.static, "static")
+
+
+def step(state: Setting, observation: Observation) -> Turn:
+    """Run it on; what was seen makes no difference."""
+    return begin(state)
+
+
+POLICY = Policy("static", begin, step)
