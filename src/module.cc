@@ -2,6 +2,7 @@
 // make and use one:
 //
 //   tvm_hetero.create_executor(plan: str) -> Module with the functions in GetFunction below.
+//   tvm_hetero.create_executor_after(plan: str, before: Module) -> one that takes over from another.
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -33,6 +34,8 @@ class ExecutorModule : public ffi::ModuleObj {
  public:
   explicit ExecutorModule(const std::string& plan)
       : executor_(std::make_unique<Executor>(ParsePlan(plan))) {}
+  ExecutorModule(const std::string& plan, const ExecutorModule& before)
+      : executor_(std::make_unique<Executor>(ParsePlan(plan), *before.executor_)) {}
 
   ~ExecutorModule() {
     // In a forked process the threads do not exist, and waiting for them would never end. And a
@@ -90,6 +93,13 @@ class ExecutorModule : public ffi::ModuleObj {
     if (name == "take") return Method([](Executor* e, int64_t id) { return e->Take(id); });
     if (name == "cancel") return Method([](Executor* e, int64_t id) { return e->Cancel(id); });
     if (name == "forget") return Method([](Executor* e, int64_t id) { e->Forget(id); });
+    if (name == "watch") {
+      return Method([](Executor* e, int64_t capacity) { e->Watch(capacity); });
+    }
+    if (name == "take_watched") return Method([](Executor* e) { return e->TakeWatched(); });
+    if (name == "retire") {
+      return Method([](Executor* e, double seconds) { return e->Retire(seconds); });
+    }
     if (name == "next_done") {
       return Method([](Executor* e, double seconds) { return e->NextDone(seconds); });
     }
@@ -150,6 +160,15 @@ TVM_FFI_STATIC_INIT_BLOCK() {
       .def("tvm_hetero.create_executor",
            [](const ffi::String& plan) {
              return ffi::Module(ffi::make_object<ExecutorModule>(std::string(plan)));
+           })
+      .def("tvm_hetero.create_executor_after",
+           [](const ffi::String& plan, const ffi::Module& before) {
+             const auto* executor = dynamic_cast<const ExecutorModule*>(before.get());
+             if (executor == nullptr) {
+               TVM_FFI_THROW(TypeError) << "expected an executor to take over from, got "
+                                        << before->kind();
+             }
+             return ffi::Module(ffi::make_object<ExecutorModule>(std::string(plan), *executor));
            })
       // The cheapest possible step: what is left of a run's time is the executor's own.
       .def("tvm_hetero.identity", [](const ffi::Tensor& tensor) { return tensor; });

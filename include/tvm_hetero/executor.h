@@ -24,6 +24,7 @@
 
 namespace tvm_hetero {
 
+class Departure;
 struct ExecutorState;
 struct Program;
 struct Request;
@@ -49,6 +50,13 @@ class TVM_HETERO_API Executor {
  public:
   /*! \brief Start the workers. Throws RuntimeError where a device or core is not there. */
   explicit Executor(Plan plan);
+  /*!
+   * \brief The same, for who takes over from another executor on the same cores (see Retire).
+   *
+   * A worker begins nothing before the other one's workers on its cores are through with all that
+   * they have in flight: so that one is to be retired, or destroyed.
+   */
+  Executor(Plan plan, const Executor& before);
   /*!
    * \brief End the workers.
    *
@@ -128,6 +136,20 @@ class TVM_HETERO_API Executor {
   /*! \brief Seconds of each call of each kernels step in the same batch, if it was profiled. */
   std::vector<double> KernelTimes() const;
   void ProfileKernels(bool on);
+  /*!
+   * \brief Keep what each step of the last `capacity` requests takes, from now on; 0: no more.
+   *
+   * With the time that its thread had a core, and that it waited for one while it wanted it
+   * (src/executor/thread_clock.h): some microseconds a step.
+   */
+  void Watch(int64_t capacity);
+  /*!
+   * \brief The requests that were watched and not yet taken, the oldest first: a row of float64
+   *        each, in seconds of the steady clock: begin, end, and for each step its start,
+   *        end, how long its worker had waited, who ran it, time on its core, time in its queue.
+   *        NaN (and -1) where it was skipped.
+   */
+  tvm::ffi::Tensor TakeWatched();
   /*! \brief Let a request fail at the first kernel that writes something that is not finite. */
   void CheckNumerics(bool on);
 
@@ -142,6 +164,14 @@ class TVM_HETERO_API Executor {
 
   // ---- the end; for any thread
 
+  /*!
+   * \brief Refuse further requests ("retired: ...") and wait until none is in flight.
+   *
+   * For who hands over to another executor on the same cores: what is in flight ends as it would.
+   * \param seconds How long to wait; < 0: as long as it takes. \return false if that was too short.
+   */
+  bool Retire(double seconds);
+
   /*! \brief Fail all that is in flight and refuse everything from now on. Waits for nothing. */
   void Stop();
   /*! \brief Stop, and wait for the threads' ends. Does not wait for a worker that calls it. */
@@ -154,6 +184,7 @@ class TVM_HETERO_API Executor {
  private:
   class Exclusive;
 
+  Executor(Plan plan, std::shared_ptr<Departure> before);
   void RefuseFork() const;
   void CheckReady() const;
   void CheckInputsSet() const;
@@ -166,6 +197,7 @@ class TVM_HETERO_API Executor {
   std::unique_ptr<const Program> program_;
   std::unique_ptr<ExecutorState> state_;
   std::unique_ptr<RequestDesk> desk_;
+  const std::shared_ptr<Departure> before_;  //!< null where this one takes over from nobody
   std::vector<std::unique_ptr<Worker>> workers_;
   std::mutex joining_;
   mutable std::atomic<bool> ready_{false};  //!< nothing is missing that is set once

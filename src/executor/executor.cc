@@ -82,10 +82,16 @@ TimeLimit Deadline(double seconds) { return seconds <= 0 ? std::nullopt : In(sec
 
 // ---------------------------------------------------------------------------- begin and end
 
-Executor::Executor(Plan plan)
+Executor::Executor(Plan plan) : Executor(std::move(plan), std::shared_ptr<Departure>()) {}
+
+Executor::Executor(Plan plan, const Executor& before)
+    : Executor(std::move(plan), before.state_->departure) {}
+
+Executor::Executor(Plan plan, std::shared_ptr<Departure> before)
     : plan_(std::move(plan)),
       program_(std::make_unique<Program>(MakeProgram(plan_))),
       state_(std::make_unique<ExecutorState>(plan_, *program_)),
+      before_(std::move(before)),
       inputs_(plan_.inputs.size()),
       process_(getpid()) {
   for (const DevicePlan& device : plan_.devices) RequireRuntime(device.device);
@@ -93,8 +99,9 @@ Executor::Executor(Plan plan)
                                         [this](int worker) { workers_[worker]->Restart(); });
   for (size_t i = 0; i < plan_.workers.size(); ++i) {
     workers_.push_back(std::make_unique<Worker>(plan_, *program_, static_cast<int>(i),
-                                                state_.get(), desk_.get()));
+                                                state_.get(), desk_.get(), before_.get()));
   }
+  if (before_ != nullptr) before_->Follow(&state_->parkers);
   try {
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (plan_.IsMeeting(static_cast<int>(i))) continue;  // its threads are others'
@@ -102,11 +109,15 @@ Executor::Executor(Plan plan)
     }
   } catch (...) {
     Shutdown();  // the destructor of a half-made object is not called
+    if (before_ != nullptr) before_->Unfollow(&state_->parkers);
     throw;
   }
 }
 
-Executor::~Executor() { Shutdown(); }
+Executor::~Executor() {
+  Shutdown();
+  if (before_ != nullptr) before_->Unfollow(&state_->parkers);
+}
 
 void Executor::Stop() {
   if (!Forked()) desk_->Close();
@@ -275,6 +286,11 @@ bool Executor::Cancel(int64_t id) {
 void Executor::Forget(int64_t id) {
   RefuseFork();
   desk_->Cancel(desk_->Remove(id, /*must_be_done=*/false));
+}
+
+bool Executor::Retire(double seconds) {
+  RefuseFork();
+  return desk_->Retire(tvm_hetero::Wait(seconds));
 }
 
 int64_t Executor::NextDone(double seconds) {

@@ -224,6 +224,14 @@ std::vector<double> Executor::KernelTimes() const {
 
 void Executor::ProfileKernels(bool on) { state_->profile_kernels.store(on); }
 
+void Executor::Watch(int64_t capacity) {
+  RefuseCount(capacity, "requests");
+  desk_->log()->Watch(static_cast<size_t>(capacity));
+  state_->watches_steps.store(capacity > 0);
+}
+
+ffi::Tensor Executor::TakeWatched() { return desk_->log()->Take(); }
+
 void Executor::CheckNumerics(bool on) { state_->check_numerics.store(on); }
 
 std::vector<int64_t> Executor::Stages() const {

@@ -49,7 +49,7 @@ class RequestDesk::InLine {
 
 /*! \brief The first in the queue, if he is to look whether there is a frame for him. */
 std::shared_ptr<RequestDesk::Ticket> RequestDesk::Next() const {
-  return !tickets_.empty() && (HasRoom() || closed_) ? tickets_.front() : nullptr;
+  return !tickets_.empty() && (HasRoom() || closed_ || retired_) ? tickets_.front() : nullptr;
 }
 
 void RequestDesk::CallNext() {
@@ -68,7 +68,7 @@ bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) 
   {
     InLine in_line(this, ticket);
     has_turn = Sleep(lock, &ticket->called, Earlier(room, request.deadline), [&] {
-      return closed_ || (tickets_.front() == ticket && HasRoom());
+      return closed_ || retired_ || (tickets_.front() == ticket && HasRoom());
     });
   }
   RequireOpen();
@@ -80,6 +80,7 @@ bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) 
 
 void RequestDesk::RequireOpen() const {
   if (closed_) TVM_FFI_THROW(RuntimeError) << "the executor is closed: make a new one";
+  if (retired_) throw ffi::Error("RuntimeError", "retired: another plan takes what comes", "");
 }
 
 // ---------------------------------------------------------------------------- coming in
@@ -90,7 +91,8 @@ RequestDesk::RequestDesk(const Plan& plan, const Program& program, ExecutorState
       program_(program),
       state_(state),
       spin_(plan, program),
-      restart_(std::move(restart)) {
+      restart_(std::move(restart)),
+      log_(plan.steps.size(), state->epoch) {
   for (Frame& frame : state->frames) free_.push_back(&frame);
   last_record_ = state->frames.front().record;
 }
@@ -199,8 +201,18 @@ void RequestDesk::Close() {
     }
     CallNext();
     done_changed_.notify_all();
+    idle_.notify_all();
   }
   state_->UnparkWorkers();
+}
+
+bool RequestDesk::Retire(TimeLimit limit) {
+  Lock lock(mutex_);
+  retired_ = true;
+  state_->retired.store(true);
+  CallNext();
+  state_->UnparkWorkers();
+  return Sleep(&lock, &idle_, limit, [this] { return IsIdle() || closed_; });
 }
 
 bool RequestDesk::closed() const {
@@ -261,6 +273,8 @@ void RequestDesk::Finish(Frame* frame) {
   }
   for (Slot& slot : frame->slots) slot.tensor.reset();
 
+  std::vector<Span> watched;
+  if (log_.is_on()) watched = frame->record.spans;
   RequestPtr request;  // it and what is left in `outputs` are freed when the lock is not held
   std::shared_ptr<Ticket> next;
   {
@@ -277,7 +291,9 @@ void RequestDesk::Finish(Frame* frame) {
     if (record_only_ == 0 || record_only_ == frame->batch) std::swap(frame->record, last_record_);
     free_.push_back(frame);
     next = Next();
+    if (retired_ && IsIdle()) idle_.notify_all();
   }
+  if (!watched.empty()) log_.Add(request->begun, request->end, watched);
   // Not before: who wakes while we hold the lock goes to sleep again at once, waiting for it.
   request->changed.notify_all();
   if (request->notify) done_changed_.notify_one();

@@ -30,6 +30,7 @@
 #include "executor/program.h"
 #include "executor/request.h"
 #include "executor/state.h"
+#include "executor/step_log.h"
 
 namespace tvm_hetero {
 
@@ -68,6 +69,11 @@ class RequestDesk {
   RequestPtr Remove(int64_t id, bool must_be_done);
   /*! \brief End all requests in flight, and refuse all further ones. */
   void Close();
+  /*!
+   * \brief Refuse all further requests, and wait until none is in flight; not beyond `limit`.
+   * \return false if that came first.
+   */
+  bool Retire(TimeLimit limit);
   bool closed() const;
   /*! \brief Do something to what workers read, with none of them at work; throws if one is. */
   void WhenIdle(const std::function<void()>& change);
@@ -77,6 +83,7 @@ class RequestDesk {
   uint64_t last_batch() const { return state_->announced.load(); }
   /*! \brief Slots made by steps that hold a tensor though no batch is in their frame. */
   std::vector<bool> LeakedSlots() const;
+  StepLog* log() { return &log_; }
 
   // ---- for workers
 
@@ -105,6 +112,7 @@ class RequestDesk {
 
   // All of these need the lock.
   void RequireOpen() const;
+  bool IsIdle() const { return free_.size() == state_->frames.size(); }
   bool HasRoom() const { return !free_.empty() && dying_ == 0; }
   bool IsAlone() const { return free_.size() + 1 == state_->frames.size(); }
   bool AwaitTurn(Lock* lock, TimeLimit room, const Request& request);
@@ -136,8 +144,11 @@ class RequestDesk {
   std::condition_variable buried_;
   std::vector<int> dead_;               //!< workers whose thread has ended
   Record last_record_;
+  StepLog log_;
   uint64_t record_only_{0};
   bool closed_{false};
+  bool retired_{false};                 //!< another plan's executor takes what comes
+  std::condition_variable idle_;        //!< no request is in flight, and it is retired
 };
 
 }  // namespace tvm_hetero

@@ -97,7 +97,7 @@ RequestPtr RequestDesk::Remove(int64_t id, bool must_be_done) {
 
 void RequestDesk::WhenIdle(const std::function<void()>& change) {
   Lock lock(mutex_);
-  if (free_.size() != state_->frames.size()) {
+  if (!IsIdle()) {
     TVM_FFI_THROW(RuntimeError) << "the executor is in use: "
                                 << state_->frames.size() - free_.size()
                                 << " requests are in flight. Wait for them";

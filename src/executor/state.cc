@@ -9,11 +9,13 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+Span Span::Skipped() { return {kUnknown, kUnknown, kUnknown, -1, kUnknown, kUnknown}; }
+
 Frame::Frame(const Plan& plan, const Program& program)
     : slots(plan.slots.size()),
       marks(plan.steps.size()),
       parts(plan.workers.size()),
-      record{std::vector<Span>(plan.steps.size(), Span{kUnknown, kUnknown, kUnknown, -1}),
+      record{std::vector<Span>(plan.steps.size(), Span::Skipped()),
              std::vector<double>(program.first_call.back(), kUnknown), false} {}
 
 ExecutorState::ExecutorState(const Plan& plan, const Program& program)
@@ -21,7 +23,8 @@ ExecutorState::ExecutorState(const Plan& plan, const Program& program)
       parkers(plan.workers.size()),
       busy(plan.workers.size()),
       pools(plan.slots.size()),
-      epoch(Clock::now()) {
+      epoch(Clock::now()),
+      departure(std::make_shared<Departure>(plan)) {
   for (int i = 0; i < program.frames; ++i) frames.emplace_back(plan, program);
   for (const WorkerPlan& worker : plan.workers) {
     boards.push_back(worker.threads.empty() ? nullptr : std::make_unique<LoopBoard>());

@@ -63,6 +63,7 @@
 #include <memory>
 #include <vector>
 
+#include "executor/departure.h"
 #include "executor/loop_board.h"
 #include "executor/program.h"
 #include "executor/progress.h"
@@ -87,10 +88,15 @@ struct alignas(64) Mark {
 
 /*! \brief When a step ran, in seconds since ExecutorState::epoch; NaN where it was skipped. */
 struct Span {
+  static Span Skipped();
+
+
   double start;
   double end;
   double waited;  //!< its worker had nothing else to do for so long right before it
   int worker;     //!< who ran it; -1 where it was skipped
+  double on_core;   //!< how long the thread that ran it had a core; NaN unless somebody watches
+  double in_queue;  //!< how long it wanted one and had none; likewise
 };
 
 /*! \brief What was measured of one batch. */
@@ -132,7 +138,7 @@ struct ExecutorState {
 
   std::vector<ffi::Any> constants;  //!< by slot; the same for all batches
   std::deque<Frame> frames;
-  std::vector<Parker> parkers;      //!< one a worker
+  std::deque<Parker> parkers;       //!< one a worker
   std::vector<Busy> busy;           //!< one a worker
   std::vector<std::unique_ptr<LoopBoard>> boards;  //!< by worker; null where it is no meeting
   std::vector<std::unique_ptr<BufferPool>> pools;  //!< by slot; null where no pool is needed
@@ -142,6 +148,9 @@ struct ExecutorState {
   std::atomic<bool> closing{false};                //!< no more batches come
   std::atomic<bool> check_numerics{false};
   std::atomic<bool> profile_kernels{false};
+  std::atomic<bool> watches_steps{false};          //!< spans tell what threads had of their cores
+  std::atomic<bool> retired{false};                //!< no more batches come; workers leave when through
+  const std::shared_ptr<Departure> departure;      //!< who of them has left
   std::atomic<int> buffers_wanted{1};              //!< of each slot that kernels fill
   std::atomic<int64_t> allocated{0};               //!< tensors, those that were reserved not counted
 };

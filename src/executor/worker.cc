@@ -18,13 +18,14 @@ namespace tvm_hetero {
 namespace {
 
 constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
+constexpr ThreadTimes kUnwatched{kNotIdle, kNotIdle};
 
 bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
 
 }  // namespace
 
 Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorState* state,
-               RequestDesk* desk)
+               RequestDesk* desk, const Departure* before)
     : plan_(plan),
       self_(plan.workers[index]),
       index_(index),
@@ -32,7 +33,9 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
       state_(state),
       desk_(desk),
       parker_(&state->parkers[index]),
+      before_(before),
       idle_since_(kNotIdle) {
+  if (before != nullptr) ahead_ = before->WorkersOn(self_.cores);
   for (int worker : plan.PartsOf(index)) AddPart(worker);
   for (size_t meeting = 0; meeting < plan.workers.size(); ++meeting) {
     const std::vector<int>& threads = plan.workers[meeting].threads;
@@ -67,6 +70,7 @@ void Worker::AddPart(int worker) {
 
 void Worker::Start(Spin spin) {
   spin_ = spin;
+  state_->departure->Stay(index_);
   std::promise<void> ready;
   std::future<void> outcome = ready.get_future();
   thread_ = std::thread([this, ready = std::move(ready)]() mutable {
@@ -105,12 +109,14 @@ void Worker::ThreadMain(std::promise<void> ready) {
   } catch (const std::exception& error) {
     Die(Described(error));
   }
+  LeaveCore();
   streams_.clear();
   team_.reset();
 }
 
 void Worker::SetUpThread() {
   NameThread(self_.name);
+  clock_.emplace();
   if (!self_.cores.empty()) PinThread(self_.cores);  // throws where one is not there; TVM does not
   const std::vector<int> before = AllowedCores();
   // Loops of kernels are the team's. TVM's pool, which belongs to the calling thread, is made by what
@@ -268,8 +274,10 @@ Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
 
 /*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
 int Worker::FirstReady() const {
+  if (IsHeldUp()) return -1;
   const int own = FirstReady(true);
-  return own >= 0 || parts_.size() == 1 ? own : FirstReady(false);
+  const bool is_alone = parts_.size() == 1 || state_->departure->HasLeft(index_);
+  return own >= 0 || is_alone ? own : FirstReady(false);
 }
 
 /*! \brief Whose next step is ready and of the earliest period (state.h), or who is gone. */
@@ -300,19 +308,38 @@ Parker::Duration Worker::SpinBetweenBatches() const {
   return is_shared ? Parker::Duration{0} : spin_.between_batches;
 }
 
+/*! \brief Whether a worker of the executor before this one has the core still. */
+bool Worker::IsHeldUp() const {
+  return std::any_of(ahead_.begin(), ahead_.end(),
+                     [this](int worker) { return !before_->HasLeft(worker); });
+}
+
+/*! \brief Whether it has done its part of everything, and nothing more comes. */
+bool Worker::MayLeave() const {
+  return state_->retired.load() && !HasNews() && !HasOwn() && !state_->departure->HasLeft(index_);
+}
+
+/*! \brief Leave the core to the executor that follows. */
+void Worker::LeaveCore() {
+  if (!state_->departure->HasLeft(index_)) state_->departure->Leave(index_);
+}
+
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
+  if (MayLeave()) LeaveCore();
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
   if (!has_own) Rest();
   auto has_changed = [this, has_own] {
-    return FirstReady() >= 0 || HasNews() || HasLoop() || (!has_own && state_->closing.load());
+    return FirstReady() >= 0 || HasNews() || HasLoop() || MayLeave() ||
+           (!has_own && state_->closing.load());
   };
   if (!has_own && IsLoopNear()) {
     Parker::Spin(spin_.in_batch, [&] { return has_changed() || !IsLoopNear(); });
   }
-  parker_->Await(has_own ? spin_.in_batch : SpinBetweenBatches(), has_changed);
+  const Parker::Duration spin = has_own ? spin_.in_batch : SpinBetweenBatches();
+  parker_->Await(IsHeldUp() ? Parker::Duration{0} : spin, has_changed);
   return has_own || HasNews() || !state_->closing.load();
 }
 
@@ -372,6 +399,8 @@ bool Worker::TryStep() {
   span.worker = plan_.IsMeeting(planned) ? planned : index_;
   idle_since_ = kNotIdle;
   state_->busy[index_].now.store(true);
+  const bool is_watched = state_->watches_steps.load(std::memory_order_relaxed);
+  const ThreadTimes before = is_watched ? clock_->Read() : kUnwatched;
   CallForHelp();
   bool succeeded = true;
   try {
@@ -383,6 +412,9 @@ bool Worker::TryStep() {
     succeeded = false;
   }
   state_->busy[index_].now.store(false);
+  const ThreadTimes after = is_watched ? clock_->Read() : kUnwatched;
+  span.on_core = after.on_core - before.on_core;
+  span.in_queue = after.in_queue - before.in_queue;
   span.end = state_->Now();
   return succeeded;
 }
@@ -420,7 +452,7 @@ void Worker::Leave() {
   Record& record = job.frame->record;
   for (size_t position = next; position < instructions.size(); ++position) {
     const int step = instructions[position].step;
-    record.spans[step] = Span{kNotIdle, kNotIdle, kNotIdle, -1};
+    record.spans[step] = Span::Skipped();
     for (size_t i = program_.first_call[step]; i < program_.first_call[step + 1]; ++i) {
       record.kernel_times[i] = kNotIdle;
     }

@@ -26,6 +26,7 @@
 #include "executor/request_desk.h"
 #include "executor/state.h"
 #include "executor/team.h"
+#include "executor/thread_clock.h"
 #include "memory/device_api.h"
 
 namespace tvm_hetero {
@@ -38,9 +39,12 @@ struct Spin {
 
 class Worker {
  public:
-  /*! \brief All that is pointed to must outlive the worker. */
+  /*!
+   * \brief All that is pointed to must outlive the worker.
+   * \param before Of the executor for whose workers on the same cores this one waits; may be null.
+   */
   Worker(const Plan& plan, const Program& program, int index, ExecutorState* state,
-         RequestDesk* desk);
+         RequestDesk* desk, const Departure* before = nullptr);
 
   /*!
    * \brief Start the thread and wait until it is set up; throws what went wrong there.
@@ -113,6 +117,9 @@ class Worker {
   int FirstReady() const;
   int FirstReady(bool own) const;
   Parker::Duration SpinBetweenBatches() const;
+  bool IsHeldUp() const;
+  bool MayLeave() const;
+  void LeaveCore();
   bool AwaitChange();
   void Rest();
   // One step of one batch.
@@ -144,8 +151,11 @@ class Worker {
   ExecutorState* state_;
   RequestDesk* desk_;
   Parker* parker_;
+  const Departure* before_;
+  std::vector<int> ahead_;            //!< workers of `before_` that have this core first
   Spin spin_;
   bool pool_configured_{false};
+  std::optional<ThreadClock> clock_;  //!< of its thread
   std::unique_ptr<Team> team_;  //!< null: kernels run on one core, but for meetings
   std::vector<LoopBoard*> led_;    //!< of meetings whose steps it runs
   std::vector<HelpedBoard> helped_;  //!< of meetings in which it helps

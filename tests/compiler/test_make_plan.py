@@ -221,9 +221,6 @@ def test_devices_that_share_cores_are_meetings_of_one_thread_a_core():
     a, b, both = cpu("a", 0), cpu("b", 1), cpu("both", 0, 1)
     assert threads(a, b, both) == {"a": [], "b": [], "both": ["a", "b"]}
     assert threads(a, both) == {"a": [], "core1": [], "both": ["a", "core1"]}
-    # A thread is never taken for a device that happens to be called as it is.
-    other = cpu("core1", 2)
-    assert threads(other, a, both)["both"] == ["a", "core1-alone"]
     # Two devices of one core take turns there.
     assert threads(a, cpu("again", 0)) == {"a": [], "again": ["a"]}
     # A device that shares no core has threads of its own, and so has one that shares no memory.

@@ -56,8 +56,10 @@ class Executable:
     decision : why `default` is what it is (`tvm_hetero.executor.choose_variant`); None: not looked
         at.
     module : text of the lowered module (`tvm_hetero.compiler.module_text`) where the plan may be
-        made again: the platform has several nodes, one of which may be lost, or the costs are
-        estimates.
+        made again: the platform has several nodes, one of which may be lost, the costs are
+        estimates, or it was built to be adapted (`tvm_hetero.compiler.plan_factory`).
+    spare : compiled kernels of devices on which no variant computes; of a model that was built to
+        be adapted.
     estimated : the cost model whose estimates the costs are; None: no estimates.
     probabilities : how often conditions hold by which the costs of branches were weighed.
     """
@@ -73,6 +75,13 @@ class Executable:
     module: str | None = None
     estimated: str | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
+    spare: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def libraries(self) -> dict[str, Path]:
+        """The compiled kernels of each device for which there are some."""
+        used = (variant.libraries for variant in self.variants.values())
+        return {name: path for rows in (*used, self.spare) for name, path in rows.items()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this executable as a folder (see `tvm_hetero.artifact.write`)."""

@@ -56,6 +56,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             module=_read_module(path, manifest),
             estimated=manifest.get("estimated"),
             probabilities=manifest.get("probabilities", {}),
+            spare={device: path / f"{device}.so" for device in manifest.get("spare", ())},
         )
     except ArtifactError:
         raise

@@ -6,10 +6,11 @@ net.hetero/
                            by default (and why, if that was measured), SHA-256 of every other file
   problem.json schedule.json
   kernels.json             how each kernel is computed on each device (older ones lack it)
-  module.json              the lowered module without its weights, if devices are on several nodes
-                           or the costs are estimates
+  module.json              the lowered module without its weights, if devices are on several nodes,
+                           the costs are estimates, or plans are to be made while it runs
   weights.safetensors
-  <device>.so              a library a device, for all variants
+  <device>.so              a library a device, for all variants; where plans are to be made while it
+                           runs, of devices that no variant uses, too
   partition/plan.json      the plan
   single/plan.json         the best single device, if that is another plan
 ```
@@ -83,8 +84,7 @@ def _write_files(executable: Executable, folder: Path) -> None:
         (folder / name).mkdir()
         write_atomic(folder / name / "plan.json", plan_text(variant.plan) + "\n")
         variants[name] = sorted(variant.libraries)
-    libraries = {d: path for v in executable.variants.values() for d, path in v.libraries.items()}
-    for device, library in libraries.items():
+    for device, library in executable.libraries.items():
         shutil.copyfile(library, folder / f"{device}.so")
     manifest = {
         "format": FORMAT,
@@ -98,6 +98,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
         manifest["decision"] = dict(executable.decision)
     if executable.estimated is not None:
         manifest["estimated"] = executable.estimated
+    if executable.spare:
+        manifest["spare"] = sorted(executable.spare)
     if executable.probabilities:
         manifest["probabilities"] = dict(executable.probabilities)
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")

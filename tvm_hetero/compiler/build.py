@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ def build(
     *,
     single: bool = True,
     network: Network | None = None,
+    adaptable: bool = False,
 ) -> Executable:
     """Compile an annotated module, or a placed model.
 
@@ -65,6 +66,8 @@ def build(
         libraries hold what this placement calls and no more, which is compiled sooner.
     network : of what `mod` is a part (`tvm_hetero.cluster.parts.parts`). The libraries hold all of
         its kernels, so that its other parts find them compiled.
+    adaptable : whether other plans are to be made of it while it runs: kernels are compiled for all
+        devices, and the module is kept.
 
     Raises
     ------
@@ -79,16 +82,19 @@ def build(
     problem, platform = model.problem, model.problem.platform
     splits = {PARTITION: split_segments(model)}
     estimated = _estimated(model.placed)
-    again = _several_nodes(platform) or estimated is not None
+    again = adaptable or _several_nodes(platform) or estimated is not None
     lowered = strip_devices(model.placed) if single or again else None
     other = _on_best_device(lowered, model) if single and lowered is not None else None
     if other is not None:
         splits[SINGLE] = split_segments(other)
     equal = equivalence_classes(problem)
     plans = {name: make_plan(split, platform, equal) for name, split in splits.items()}
-    if network is None and single:
+    if network is None and (single or adaptable):
         network = Network(lowered, problem)
     kernels = _kernels(network, platform, splits.values())
+    used = set(kernels)
+    if adaptable and network is not None:
+        kernels |= _unused_kernels(network, platform, used)
     choices = {(choice.kernel, choice.device): choice for choice in choices_of(model.placed)}
     known = {} if network is None else network.scheduled
     libraries = _libraries(kernels, platform, choices, known)
@@ -105,6 +111,7 @@ def build(
         module=module_text(lowered) if again else None,
         estimated=estimated,
         probabilities=probabilities_of(model.placed),
+        spare={name: path for name, path in libraries.items() if name not in used},
     )
 
 
@@ -137,6 +144,18 @@ def _kernels(
             called = {g.name_hint: func for g, func in module.functions.items()}
             kernels[device.name] |= called
     return kernels
+
+
+def _unused_kernels(
+    network: Network, platform: Platform, used: Collection[str]
+) -> dict[str, dict[str, tvm.tirx.PrimFunc]]:
+    """The network's kernels for each device that it does not compute on; boards have none."""
+    return {
+        device.name: network_kernels(network.module, device, costs)
+        for device in platform.devices
+        if device.name not in used and device.rpc is None
+        if (costs := _costs(network.problem, device.name))
+    }
 
 
 def _costs(problem: Problem, device: str) -> dict[str, Cost]:

@@ -23,25 +23,27 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.errors import DeadlineError, FullError, UsageError
 from tvm_hetero.executor.async_api import Gates, map_in_order, run_in_turn
 from tvm_hetero.executor.batches import join_outputs, make_stacks
-from tvm_hetero.executor.futures import Completions, Pending
+from tvm_hetero.executor.futures import Pending
 from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
 from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
-from tvm_hetero.executor.loading import (
-    check_cores,
-    check_processor,
-    set_constants,
-    set_libraries,
+from tvm_hetero.executor.lanes import (
+    CLOSING,
+    Lane,
+    Lanes,
+    LoadedModel,
+    Ticket,
+    check_fits,
 )
+from tvm_hetero.executor.loading import check_cores, check_processor
 from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.profiling import Inputs as Inputs
 from tvm_hetero.executor.profiling import Measured
-from tvm_hetero.executor.rpc_steps import RpcSteps
 from tvm_hetero.executor.spans import KernelTime as KernelTime
 from tvm_hetero.executor.spans import TracedStep as TracedStep
 from tvm_hetero.executor.staging import Staging
@@ -51,9 +53,12 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.closeable import Closeable
 from tvm_hetero.util.documents import nearest
 
-# How long `close` waits for callbacks that run; and a run that is cut off for its last kernel,
-# which writes to a state that the next run is to have.
-_CLOSING = 10.0
+# How long a run that is cut off waits for its last kernel, which writes to a state that the next
+# run is to have.
+_SETTLING = CLOSING
+
+OTHER = "other"
+"""As `Executor.variant`: a plan that is not the artifact's."""
 
 
 def load(path: str | os.PathLike[str], variant: str | None = None) -> Executor:
@@ -86,7 +91,7 @@ class Executor(Measured, Closeable):
     batch : how many elements a request has.
     states : names of what the model keeps from one request to the next (`new_state`); mostly none.
     problem, schedule : what was solved to get this plan.
-    variant : which plan of the executable runs.
+    variant : which plan of the executable runs; `OTHER` after a `switch` to one that is not there.
     """
 
     @blocks_shutdown
@@ -97,30 +102,18 @@ class Executor(Measured, Closeable):
                 "one, and tvm_hetero.load(path) runs an artifact"
             )
         self.variant = variant or executable.default
-        if self.variant not in executable.variants:
-            raise UsageError(
-                f"the artifact has no variant {self.variant!r}"
-                f"{nearest(self.variant, executable.variants)}"
-            )
-        chosen = executable.variants[self.variant]
+        self._variants = executable.variants
+        chosen = self._named(self.variant)
         self.schedule: Schedule = executable.schedule
-        check_processor(executable.problem.platform, chosen.libraries)
-        check_cores(chosen.plan)
-        super().__init__(executable.problem, chosen.plan)
+        self._model = LoadedModel(executable.problem.platform, executable.weights)
+        super().__init__(executable.problem, Lanes(self._load(chosen)))
         self.batch = self._reader.batch
         self._staging = Staging(self.plan)
         self._stacks = make_stacks([output.name for output in self.plan.outputs], self.batch)
         self.outputs = tuple(stack.name for stack in self._stacks)
-        set_libraries(self._native, chosen.libraries)
-        set_constants(self._native, executable.weights)
-        self._boards = RpcSteps(
-            self._native, executable.problem.platform, chosen.libraries, executable.weights
-        )
-        self._completions = Completions(self._native)
         self._gates = Gates(self.depth)
         # For who forgets to close: ends the completing thread, which knows nothing of this object.
-        weakref.finalize(self, self._native.close).atexit = False
-        weakref.finalize(self, self._boards.close).atexit = False
+        weakref.finalize(self, self._lanes.stop).atexit = False
 
     @blocks_shutdown
     def run(
@@ -166,7 +159,7 @@ class Executor(Measured, Closeable):
             outputs = self._serve(request.tensors, deadline)
         else:
             with _holding(state):
-                outputs = self._serve(request.tensors, deadline, _CLOSING)
+                outputs = self._serve(request.tensors, deadline, _SETTLING)
         return join_outputs(self._stacks, request.merged, outputs)
 
     def submit(
@@ -224,7 +217,7 @@ class Executor(Measured, Closeable):
             As in `run`, in the place of the outputs that failed; what is in flight is cancelled.
         """
         requests = (self._request(inputs, None, copy=True) for inputs in batches)
-        for request, outputs in stream(self._native, requests):
+        for request, outputs in stream(self._lanes, requests):
             yield join_outputs(self._stacks, request.merged, outputs)
 
     async def run_async(
@@ -248,6 +241,40 @@ class Executor(Measured, Closeable):
         """`map` for event loops: ``async for out in ex.amap(images)``."""
         return map_in_order(self.run_async, batches, self.depth)
 
+    @blocks_shutdown
+    def switch(self, plan: str | Variant, schedule: Schedule | None = None) -> None:
+        """Let another plan of the same model take what comes from now on.
+
+        What is in flight ends by the plan by which it began; no request is lost, worked on twice,
+        or out of its order in `map`. Nothing is compiled and no weight copied: the plans share
+        both (`tvm_hetero.executor.lanes`). While the old plan has something in flight there are the
+        slots of both, so a switch waits until the one before is through; `await_drained` waits for
+        its own end.
+
+        Parameters
+        ----------
+        plan : a variant of the artifact by its name, or one that was made for the model.
+        schedule : whose plan it is, for `schedule`; None: as before.
+
+        Raises
+        ------
+        UsageError
+            If there is no such variant, or the plan takes or gives other tensors than the one that
+            runs, has batches of another size, or has its inputs in another memory.
+        RunError
+            If the executor is closed.
+        """
+        chosen = self._named(plan) if isinstance(plan, str) else plan
+        check_fits(self.plan, chosen.plan)  # before anything is made
+        self._lanes.switch(partial(self._load_next, chosen))
+        self.variant = plan if isinstance(plan, str) else OTHER
+        self.schedule = schedule or self.schedule
+        self._gates = Gates(self.depth)
+
+    def await_drained(self) -> None:
+        """Wait until nothing is in flight any more in the plan before the last `switch`."""
+        self._lanes.await_drained()
+
     @property
     def depth(self) -> int:
         """How many requests are in flight at most: that many keep every device busy."""
@@ -255,15 +282,32 @@ class Executor(Measured, Closeable):
 
     def close(self) -> None:
         """Stop the worker threads: what is in flight fails, and nothing can be run any more."""
-        self._native.close()
-        self._boards.close()
-        self._completions.join(_CLOSING)
+        self._lanes.close()
 
     def __reduce__(self) -> str:
         raise UsageError(
             "an executor has threads and cannot be pickled: pickle the path of its artifact, and "
             "load that where it is needed"
         )
+
+    def _named(self, variant: str) -> Variant:
+        if variant not in self._variants:
+            raise UsageError(
+                f"the artifact has no variant {variant!r}{nearest(variant, self._variants)}"
+            )
+        return self._variants[variant]
+
+    def _load(self, variant: Variant, before: Lane | None = None) -> Lane:
+        check_processor(self._model.platform, variant.libraries)
+        check_cores(variant.plan)
+        return Lane.load(variant.plan, variant.libraries, self._model, before)
+
+    def _load_next(self, variant: Variant, before: Lane) -> Lane:
+        lane = self._load(variant, before)
+        lane.native.check_numerics(self.check_numerics)
+        lane.native.profile_kernels(self.profile_kernels)
+        lane.native.watch(self._watched)
+        return lane
 
     @blocks_shutdown
     def _request(self, inputs: Any, state: State | None, copy: bool = False) -> RequestTensors:
@@ -274,21 +318,21 @@ class Executor(Measured, Closeable):
     def _serve(self, tensors: Any, deadline: float | None, settle: float = 0.0) -> list[Any]:
         """The plan's outputs for its inputs, once."""
         allowed = NO_DEADLINE if deadline is None else _checked(deadline)
-        outputs = self._native.serve(tensors, allowed, allowed or FOR_EVER, settle)
+        outputs = self._lanes.serve(tensors, allowed, allowed or FOR_EVER, settle)
         if outputs is None:
             raise _no_room_until(allowed)
         return outputs
 
     def _submit(
-        self, request: RequestTensors, deadline: float | None, timeout: float | None, notify: bool
-    ) -> int:
-        """The ticket of a request that has begun."""
+        self, request: RequestTensors, deadline: float | None, timeout: float | None
+    ) -> Ticket:
+        """The ticket of a request that has begun, and has a future."""
         allowed = NO_DEADLINE if deadline is None else _checked(deadline)
         patience = FOR_EVER if timeout is None else max(timeout, 0.0)
         if allowed and (timeout is None or allowed < patience):
             patience = allowed
-        ticket = self._native.submit(request.tensors, allowed, patience, notify)
-        if ticket:
+        ticket = self._lanes.submit(request.tensors, allowed, patience, notify=True)
+        if ticket is not None:
             return ticket
         if allowed and patience == allowed:
             raise _no_room_until(allowed)
@@ -304,19 +348,19 @@ class Executor(Measured, Closeable):
         timeout: float | None,
         state: State | None,
     ) -> Pending:
-        self._completions.start()
         finish = partial(join_outputs, self._stacks, request.merged)
         if state is not None:
             state.acquire()
         at_end = None if state is None else state.release
         try:
-            ticket = self._submit(request, deadline, timeout, notify=True)
+            ticket = self._submit(request, deadline, timeout)
         except BaseException:
             if at_end is not None:
                 at_end()
             raise
-        pending = Pending(self._native, finish, held=(self, request), at_end=at_end)
-        self._completions.enter(pending, ticket)
+        lane = ticket.lane
+        pending = Pending(lane.native, finish, held=(self, request), at_end=at_end)
+        lane.completions.enter(pending, ticket.number)
         return pending
 
     def _try_submit(

@@ -59,8 +59,14 @@ def check_cores(plan: Plan) -> None:
             )
 
 
-def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> None:
+def set_libraries(
+    executor: NativeExecutor, libraries: Mapping[str, Path], loaded: dict[Path, Any]
+) -> None:
     """Give each worker that runs kernels those of its device.
+
+    Parameters
+    ----------
+    loaded : libraries that are loaded already; those that are not are added.
 
     Raises
     ------
@@ -73,8 +79,11 @@ def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> No
         name = plan.workers[i].name
         if name not in libraries:
             raise ArtifactError(f"there is no library of device {name!r}; build the model again")
+        path = libraries[name]
+        if path not in loaded:
+            loaded[path] = load_kernels(path)
         try:
-            executor.set_library(i, load_kernels(libraries[name]))
+            executor.set_library(i, loaded[path])
         except RunError as error:
             raise ArtifactError(
                 f"the library of device {name!r} is not that of the plan ({error}); build the "
@@ -82,8 +91,14 @@ def set_libraries(executor: NativeExecutor, libraries: Mapping[str, Path]) -> No
             ) from None
 
 
-def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
+def set_constants(
+    executor: NativeExecutor, weights: Mapping[str, Any], placed: dict[tuple[str, str], Any]
+) -> None:
     """Put each weight into the memories that need it.
+
+    Parameters
+    ----------
+    placed : weights by name and memory that are there already; those that are not are added.
 
     Raises
     ------
@@ -95,8 +110,13 @@ def set_constants(executor: NativeExecutor, weights: Mapping[str, Any]) -> None:
         if name not in weights:
             raise ArtifactError(f"the plan needs a weight {name!r}, which is not there")
         device = device_of_slot(executor.plan, constant.slot)
-        value = weights[name]
-        if isinstance(value, np.ndarray) or value.device != device:
-            array = value if isinstance(value, np.ndarray) else value.numpy()
-            value = copy_lasting(array, device)
-        executor.set_constant(i, value)
+        key = (name, str(device))
+        if key not in placed:
+            placed[key] = _in_memory(weights[name], device)
+        executor.set_constant(i, placed[key])
+
+
+def _in_memory(value: Any, device: Any) -> Any:
+    if not isinstance(value, np.ndarray) and value.device == device:
+        return value
+    return copy_lasting(value if isinstance(value, np.ndarray) else value.numpy(), device)

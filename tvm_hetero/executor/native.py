@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tvm_hetero.errors import ArtifactError, FormatError, PlatformError, RunError
 from tvm_hetero.executor.native_calls import (
     EXECUTORS,
@@ -35,7 +37,7 @@ _FUNCTIONS = (
     *("submit", "serve", "wait", "take", "cancel", "forget", "next_done"),
     *("set_input", "run", "run_repeated", "run_stream", "get_output"),
     *("trace", "waits", "run_by", "kernel_times", "filled_slots", "allocations"),
-    *("stop", "shutdown"),
+    *("watch", "take_watched", "retire", "stop", "shutdown"),
 )
 
 LIBRARY = LIBRARIES / "libtvm_hetero_runtime.so"
@@ -71,8 +73,13 @@ def load_library() -> ctypes.CDLL:
     return library
 
 
-def create(plan: Plan) -> NativeExecutor:
+def create(plan: Plan, before: NativeExecutor | None = None) -> NativeExecutor:
     """Make an executor; its workers start, and sleep until the first run.
+
+    Parameters
+    ----------
+    before : the one on the same cores that is to be retired: a worker begins nothing before that
+        one's workers on its cores are through with what they have in flight.
 
     Raises
     ------
@@ -83,7 +90,7 @@ def create(plan: Plan) -> NativeExecutor:
     ArtifactError
         If the library is not built.
     """
-    return NativeExecutor(plan, _create_module(native_text(plan)))
+    return NativeExecutor(plan, _create_module(native_text(plan), before))
 
 
 def create_from_text(text: str) -> NativeExecutor:
@@ -92,13 +99,14 @@ def create_from_text(text: str) -> NativeExecutor:
     return NativeExecutor(plan_from_dict(json.loads(text)), module)
 
 
-def _create_module(text: str) -> Any:
+def _create_module(text: str, before: NativeExecutor | None = None) -> Any:
     load_library()
     import tvm_ffi
 
-    make = tvm_ffi.get_global_func("tvm_hetero.create_executor")
+    make = "create_executor" if before is None else "create_executor_after"
+    further = () if before is None else (before.module,)
     try:
-        return make(text)
+        return tvm_ffi.get_global_func(f"tvm_hetero.{make}")(text, *further)
     except ValueError as error:
         raise FormatError(str(error)) from None
     except RuntimeError as error:
@@ -123,12 +131,14 @@ class NativeExecutor:
     Attributes
     ----------
     plan : what it runs.
+    module : of tvm-ffi's, whose functions it calls.
     stages : for each step, the largest number of changes of worker on any way to it.
     frames : how many requests are in flight at most.
     """
 
     def __init__(self, plan: Plan, module: Any) -> None:
         self.plan = plan
+        self.module = module
         self._inputs = _indices(given.name for given in plan.inputs)
         self._constants = _indices(constant.name for constant in plan.constants)
         self._outputs = _indices(output.name for output in plan.outputs)
@@ -424,7 +434,37 @@ class NativeExecutor:
         """How many tensors were allocated since those that the plan foresees were, at load."""
         return int(self._do("allocations"))
 
+    def watch(self, capacity: int) -> None:
+        """Keep what each step of the last `capacity` requests takes, for `take_watched`; 0: none.
+
+        Some microseconds a step: threads ask the kernel for the time that they had on a core.
+        """
+        self._do("watch", capacity)
+
+    def take_watched(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Requests that were watched and not yet taken, the oldest first.
+
+        Returns
+        -------
+        array of float64, [requests, 2 + 6 * steps]
+            Seconds of `time.monotonic`: when the request began and ended; for each step
+            when it started and ended, how long its worker had waited before, who ran it, how long
+            its thread had a core, and how long it wanted one. NaN (-1) for what was skipped.
+        """
+        table: np.ndarray[Any, np.dtype[np.float64]] = self._do("take_watched").numpy()
+        return table
+
     # ------------------------------------------------------------------------ the end
+
+    def retire(self, seconds: float = -1.0) -> bool:
+        """Refuse further requests (`PlanRetired`), and wait until none is in flight.
+
+        Returns
+        -------
+        bool
+            False if that took longer than ``seconds`` (less than 0: as long as it takes).
+        """
+        return bool(self._do("retire", float(seconds)))
 
     def close(self) -> None:
         """Fail all requests in flight ("closed: ...") and refuse further ones; waits for nothing.

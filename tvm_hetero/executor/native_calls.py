@@ -30,12 +30,18 @@ EXECUTORS: weakref.WeakSet[NativeExecutor] = weakref.WeakSet()
 _CALLERS: set[int] = set()
 _ENDING = threading.Event()
 
+
+class PlanRetired(RunError):
+    """Another plan takes what comes now (`tvm_hetero.executor.lanes`): submit it there."""
+
+
 # How the text of a request's error begins, where it is not a RunError
 # (src/executor/request_desk.cc).
 _KINDS: dict[str, type[Exception]] = {
     "cancelled": CancelledError,
     "deadline": DeadlineError,
     "numerics": NumericsError,
+    "retired": PlanRetired,
 }
 
 

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import RunError
-from tvm_hetero.executor import native, spans
+from tvm_hetero.executor import spans
 from tvm_hetero.executor.inputs import InputReader, random_values
+from tvm_hetero.executor.lanes import Lanes
+from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.spans import KernelTime, TracedStep
 from tvm_hetero.executor.state import State, StateRows
 from tvm_hetero.executor.streaming import steady_seconds
+from tvm_hetero.executor.watching import WatchedRequests, watched_requests
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.problem.model import Problem
 
@@ -32,16 +35,26 @@ Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 class Measured:
     """The half of `tvm_hetero.executor.executor.Executor` that measures."""
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
+    def __init__(self, problem: Problem, lanes: Lanes) -> None:
         self.problem = problem
-        self.plan = plan
-        self._native = native.create(plan)  # checks the plan: what follows may trust it
+        self._lanes = lanes
+        plan = self.plan
         self._reader = InputReader(plan)
         self.inputs = self._reader.infos
         self._state_rows = StateRows(plan)
         self.states = self._state_rows.names
         self._measured_state: State | None = None
         self._check_numerics = self._profile_kernels = False
+        self._watched = 0
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that takes what comes."""
+        return self._native.plan
+
+    @property
+    def _native(self) -> NativeExecutor:
+        return self._lanes.current.native
 
     @property
     def allocations(self) -> int:
@@ -67,6 +80,21 @@ class Measured:
     def profile_kernels(self, on: bool) -> None:
         self._native.profile_kernels(bool(on))
         self._profile_kernels = bool(on)
+
+    def watch(self, requests: int) -> None:
+        """Keep what each step of so many requests takes, for `take_watched`; 0: none any more.
+
+        Unlike what else is here this is for while others run: it takes some microseconds a step. Of
+        more requests than there is room for, the oldest go; so do those that are not taken before
+        a `switch`.
+        """
+        self._native.watch(requests)
+        self._watched = requests
+
+    def take_watched(self) -> WatchedRequests:
+        """The requests that have ended and have not been taken yet, by the plan that runs."""
+        executor = self._native
+        return watched_requests(executor.plan, executor.take_watched())
 
     def kernel_times(self) -> list[KernelTime]:
         """What each kernel took in the last run while `profile_kernels` was on."""

@@ -22,11 +22,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.inputs import RequestTensors
 from tvm_hetero.executor.native import NativeExecutor
+
+if TYPE_CHECKING:
+    from tvm_hetero.executor.lanes import Lanes, Ticket
 
 FOR_EVER = -1.0
 NO_DEADLINE = 0.0
@@ -50,16 +53,16 @@ def steady_seconds(executor: NativeExecutor, batches: int) -> float:
 
 
 def stream(
-    executor: NativeExecutor, requests: Iterable[RequestTensors]
+    lanes: Lanes, requests: Iterable[RequestTensors]
 ) -> Iterator[tuple[RequestTensors, list[Any]]]:
     """Each request with the plan's outputs of it, in order.
 
-    Requests are fetched while fewer than `executor.frames` are in flight or wait to be handed out,
+    Requests are fetched while fewer than `Lanes.frames` are in flight or wait to be handed out,
     and there is room in the executor, which others may use too. An output is handed out as soon as
     room is needed, or no more requests come. If a request fails, or `requests` does, what stands
     before is handed out first, as by a loop of runs. Ending the iterator early cancels the rest.
     """
-    waiting: deque[tuple[int, RequestTensors]] = deque()
+    waiting: deque[tuple[Ticket, RequestTensors]] = deque()
     source = iter(requests)
     failure: Exception | None = None
     try:
@@ -71,30 +74,29 @@ def stream(
             except Exception as error:  # of the caller's own iterator, or of inputs that are wrong
                 failure = error
                 break
-            while not (ticket := _submit(executor, request, wait=not waiting)):
-                yield _taken(executor, waiting)
+            while (ticket := _submit(lanes, request, wait=not waiting)) is None:
+                yield _taken(waiting)
             waiting.append((ticket, request))
-            if len(waiting) > executor.frames:
-                yield _taken(executor, waiting)
+            if len(waiting) > lanes.frames:
+                yield _taken(waiting)
         while waiting:
-            yield _taken(executor, waiting)
+            yield _taken(waiting)
         if failure is not None:
             raise failure
     finally:
         for ticket, _ in waiting:
-            executor.forget(ticket)  # cancels it
+            ticket.lane.native.forget(ticket.number)  # cancels it
 
 
-def _submit(executor: NativeExecutor, request: RequestTensors, wait: bool) -> int:
-    """Its ticket; 0 if there is no room. Who has nothing in flight himself waits for others."""
-    return executor.submit(request.tensors, NO_DEADLINE, FOR_EVER if wait else 0.0, False)
+def _submit(lanes: Lanes, request: RequestTensors, wait: bool) -> Ticket | None:
+    """Its ticket; None if there is no room. Who has nothing in flight himself waits for others."""
+    return lanes.submit(request.tensors, NO_DEADLINE, FOR_EVER if wait else 0.0)
 
 
-def _taken(
-    executor: NativeExecutor, waiting: deque[tuple[int, RequestTensors]]
-) -> tuple[RequestTensors, list[Any]]:
+def _taken(waiting: deque[tuple[Ticket, RequestTensors]]) -> tuple[RequestTensors, list[Any]]:
     """Wait for the oldest; it stays among those that wait until it is done."""
     ticket, request = waiting[0]
-    executor.wait(ticket, FOR_EVER)
+    executor = ticket.lane.native
+    executor.wait(ticket.number, FOR_EVER)
     waiting.popleft()
-    return request, list(executor.take(ticket))
+    return request, list(executor.take(ticket.number))

@@ -1,0 +1,71 @@
+"""Plans of a built model for schedules that nobody had thought of when it was built.
+
+An artifact that was built to be adapted keeps its module, and kernels for every device. So a plan
+for another schedule takes neither a compiler nor a weight: the module is placed, cut into segments
+and laid out in memory again, which `build` does before it compiles.
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.artifact.executable import Executable, Variant
+from tvm_hetero.compiler.make_plan import make_plan
+from tvm_hetero.compiler.module_text import module_from_text
+from tvm_hetero.errors import UsageError
+from tvm_hetero.passes.annotate_devices import place_tasks
+from tvm_hetero.passes.split_segments import split_segments
+from tvm_hetero.problem.equivalent_devices import equivalence_classes
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.quote import quote
+
+
+class PlanFactory:
+    """Makes plans of a model; each schedule's plan is made once.
+
+    Parameters
+    ----------
+    helping : whether equal devices run each other's steps while they have none of their own, as in
+        plans that are built.
+
+    Raises
+    ------
+    UsageError
+        If the model was not built to be adapted.
+    """
+
+    def __init__(self, executable: Executable, *, helping: bool = True) -> None:
+        if executable.module is None:
+            raise UsageError(
+                "the model was built to run by the plans that it has; partition it with "
+                "--adaptable (build(..., adaptable=True)) to make others while it runs"
+            )
+        self.problem = executable.problem
+        self._module = module_from_text(executable.module, executable.weights)
+        self._libraries = executable.libraries
+        self._alike = equivalence_classes(self.problem) if helping else []
+        self._made: dict[tuple[tuple[str, str], ...], Variant] = {}
+
+    def variant(self, schedule: Schedule) -> Variant:
+        """The plan of a schedule of the model's problem, with the libraries that it needs.
+
+        Raises
+        ------
+        UsageError
+            If it computes on a device for which nothing was compiled.
+        """
+        key = tuple((e.task, e.device) for e in schedule.executions)
+        if key not in self._made:
+            self._made[key] = self._make(schedule)
+        return self._made[key]
+
+    def _make(self, schedule: Schedule) -> Variant:
+        platform = self.problem.platform
+        split = split_segments(place_tasks(self._module, self.problem, schedule))
+        names = [platform.names[device] for device in split.modules]
+        for name in names:
+            if name not in self._libraries:
+                raise UsageError(
+                    f"nothing was compiled for device {quote(name)}; partition the model with "
+                    "--adaptable for a platform that has it"
+                )
+        plan = make_plan(split, platform, self._alike)
+        return Variant(plan, {name: self._libraries[name] for name in names})

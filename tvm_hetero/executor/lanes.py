@@ -1,0 +1,260 @@
+"""Plans of one model that take over from each other while requests come.
+
+A *lane* is a plan at work: its native executor, which has threads and slots of its own. All lanes
+of an executor share weights and compiled kernels, so that another plan compiles and copies nothing.
+There is one that takes what comes; `Lanes.switch` puts another one in its place:
+
+    1. the new lane's threads start and its slots are allocated, while the old one goes on;
+    2. whoever comes now finds the new one;
+    3. the old one is retired: it refuses (`PlanRetired`) who found it a moment ago, or waits in its
+       queue, and they go to the new one; what is in flight ends there as it would have anyway;
+    4. its threads end.
+
+So each request is worked on once, by one plan, and has the outputs of that plan. Who takes results
+in the order in which he submitted (`map`) keeps tickets, each of its lane, and sees that order.
+
+Both lanes have threads on the same cores until the old one is empty. A core goes over when the last
+request of the old plan has passed it (``src/executor/departure.h``), so neither slows the other
+down, and who was first is first. Memory is that of two plans at most: a switch waits until the one
+before is through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from tvm_hetero.errors import RunError, UsageError
+from tvm_hetero.executor import native
+from tvm_hetero.executor.futures import Completions
+from tvm_hetero.executor.inputs import device_of_slot
+from tvm_hetero.executor.loading import set_constants, set_libraries
+from tvm_hetero.executor.native import NativeExecutor
+from tvm_hetero.executor.native_calls import PlanRetired
+from tvm_hetero.executor.rpc_steps import RpcSteps
+from tvm_hetero.executor.streaming import NO_DEADLINE
+from tvm_hetero.plan.model import Plan
+from tvm_hetero.platform.model import Platform
+
+# How long `close` waits for callbacks that run.
+CLOSING = 10.0
+
+
+@dataclass
+class LoadedModel:
+    """What all plans of a model share.
+
+    Attributes
+    ----------
+    weights : by their names in the plans.
+    placed : weights that are in some device's memory, by name and memory.
+    kernels : libraries that are loaded, by path.
+    """
+
+    platform: Platform
+    weights: Mapping[str, Any]
+    placed: dict[tuple[str, str], Any] = field(default_factory=dict)
+    kernels: dict[Path, Any] = field(default_factory=dict)
+
+
+class Lane:
+    """One plan at work.
+
+    Attributes
+    ----------
+    native : its executor.
+    completions : completes the futures of its requests.
+    """
+
+    def __init__(self, executor: NativeExecutor, boards: RpcSteps | None = None) -> None:
+        self.native = executor
+        self.completions = Completions(executor)
+        self._boards = boards
+
+    @classmethod
+    def load(
+        cls,
+        plan: Plan,
+        libraries: Mapping[str, Path],
+        model: LoadedModel,
+        before: Lane | None = None,
+    ) -> Lane:
+        """Start the threads of a plan, and give it kernels and weights.
+
+        Parameters
+        ----------
+        before : the lane that it is to take over from.
+        """
+        old = None if before is None else before.native
+        executor = native.create(plan, old)  # checks the plan: what follows may trust it
+        set_libraries(executor, libraries, model.kernels)
+        set_constants(executor, model.weights, model.placed)
+        return cls(executor, RpcSteps(executor, model.platform, libraries, model.weights))
+
+    def close(self) -> None:
+        """Fail what is in flight, and begin nothing more."""
+        self.native.close()
+        if self._boards is not None:
+            self._boards.close()
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A request in flight: its number, and the lane that works on it."""
+
+    lane: Lane
+    number: int
+
+
+class Lanes:
+    """The lane that takes what comes, and the one before it while that has something in flight."""
+
+    def __init__(self, first: Lane) -> None:
+        self.current = first
+        self._retiring: Lane | None = None
+        self._thread: threading.Thread | None = None
+        self._switching = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def frames(self) -> int:
+        """How many requests are in flight at most, in the lane that takes what comes."""
+        return self.current.native.frames
+
+    def submit(
+        self, tensors: Any, deadline: float, patience: float, notify: bool = False
+    ) -> Ticket | None:
+        """`NativeExecutor.submit`; None if there is no room."""
+        began = time.monotonic()
+        while True:
+            lane = self.current
+            if notify:
+                lane.completions.start()
+            with contextlib.suppress(PlanRetired):
+                number = lane.native.submit(tensors, deadline, patience, notify)
+                return Ticket(lane, number) if number else None
+            deadline, patience = _left(deadline, began), _patience_left(patience, began)
+            began = time.monotonic()
+
+    def serve(
+        self, tensors: Any, deadline: float, patience: float, settle: float
+    ) -> list[Any] | None:
+        """`NativeExecutor.serve`."""
+        began = time.monotonic()
+        while True:
+            with contextlib.suppress(PlanRetired):
+                return self.current.native.serve(tensors, deadline, patience, settle)
+            deadline, patience = _left(deadline, began), _patience_left(patience, began)
+            began = time.monotonic()
+
+    def switch(self, load: Callable[[Lane], Lane]) -> None:
+        """Let another lane take what comes; waits until the switch before is through.
+
+        Parameters
+        ----------
+        load : makes it, given the one that it takes over from.
+
+        Raises
+        ------
+        UsageError
+            If its plan takes or gives other tensors.
+        RunError
+            If the executor is closed.
+        """
+        with self._switching:
+            self.await_drained()
+            old = self.current
+            lane = load(old)
+            check_fits(old.native.plan, lane.native.plan)
+            if self._is_closed:
+                raise RunError("the executor is closed: make a new one")
+            self._retiring, self.current = old, lane
+            self._thread = threading.Thread(
+                target=self._retire, args=(old,), name="tvm_hetero switch", daemon=True
+            )
+            self._thread.start()
+
+    def await_drained(self) -> None:
+        """Wait until nothing is in flight in the lane before the current one."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def stop(self) -> None:
+        """Fail all that is in flight, and begin nothing more; waits for nothing."""
+        self._is_closed = True
+        for lane in self:
+            lane.close()
+
+    def close(self) -> None:
+        """`stop`, and wait for callbacks that run."""
+        self.stop()
+        for lane in self:
+            lane.completions.join(CLOSING)
+
+    def _retire(self, old: Lane) -> None:
+        with contextlib.suppress(RunError):  # closed meanwhile, or the interpreter ends
+            old.native.retire()
+        old.close()
+        self._retiring = None
+
+    def __iter__(self) -> Iterator[Lane]:
+        """All that have, or may get, something in flight."""
+        retiring = self._retiring
+        return iter([self.current] if retiring is None else [retiring, self.current])
+
+
+def _left(deadline: float, began: float) -> float:
+    """What is left of a deadline in seconds, which stays one where nothing is."""
+    if deadline == NO_DEADLINE:
+        return deadline
+    return max(deadline - (time.monotonic() - began), 1e-9)
+
+
+def _patience_left(patience: float, began: float) -> float:
+    return patience if patience <= 0 else max(patience - (time.monotonic() - began), 0.0)
+
+
+def check_fits(old: Plan, new: Plan) -> None:
+    """Refuse a plan that cannot take over from another.
+
+    Raises
+    ------
+    UsageError
+        If it takes or gives other tensors, has another batch, or inputs in another memory.
+    """
+    if old.batch != new.batch:
+        raise UsageError(
+            f"expected a plan for batches of {old.batch}, as the one that runs; got {new.batch}"
+        )
+    for what, ours, theirs in (
+        ("inputs", _inputs(old), _inputs(new)),
+        ("outputs", _outputs(old), _outputs(new)),
+    ):
+        if ours != theirs:
+            rows = zip_longest(ours, theirs)
+            other = next((a, b) for a, b in rows if a != b)
+            raise UsageError(
+                f"the plan is of another model or lies in other memories: its {what} are not those "
+                f"of the plan that runs (expected {other[0]}, got {other[1]})"
+            )
+
+
+def _inputs(plan: Plan) -> list[tuple[Any, ...]]:
+    return [
+        (row.name, row.type, row.is_state, row.range, str(device_of_slot(plan, row.slot)))
+        for row in plan.inputs
+    ]
+
+
+def _outputs(plan: Plan) -> list[tuple[Any, ...]]:
+    return [
+        (row.name, row.shape, row.length and row.length[1], plan.slots[row.slot].type)
+        for row in plan.outputs
+    ]
