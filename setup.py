@@ -203,6 +203,7 @@ setup(
             "py.typed",
             "platforms/*.yaml",
             "zoo/data/*.json",
+            "zoo/data/*.layers",
             "include/tvm_hetero/*.h",
         ]
     },

@@ -18,11 +18,9 @@ In turns, with the program and without it:
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -45,13 +43,12 @@ from tvm_hetero.cli.shared.measure import OnnxRuntime
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
+from tvm_hetero.processes.disturbers import disturb
 
 BATCH, CORES = 8, (0, 1)
 SIDES = ("plan", "apart", "ort_process_batches")
 _MODELS = ("squeezenet", "inception_v1", "resnet50")
 _ROUNDS, _SECONDS = 5, 1.5
-# A program that never rests.
-_BUSY = "import os; os.sched_setaffinity(0, {%d})\nwhile True: pass"
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def measure(name: str, rounds: int, seconds: float, time_limit: float, small: bo
         found: dict[bool, dict[str, list[float]]] = {False: {}, True: {}}
         for _ in range(rounds):
             for disturbed in (False, True):
-                with busy_program(CORES[1]) if disturbed else ExitStack():
+                with disturb("busy", CORES[1]) if disturbed else ExitStack():
                     once, _ = rates_in_turns(rates, 1, seconds, separate)
                 for side, values in once.items():
                     found[disturbed].setdefault(side, []).extend(values)
@@ -138,16 +135,6 @@ def each_for_itself(executable: Executable) -> Executable:
     workers = tuple(replace(worker, alike=None) for worker in variant.plan.workers)
     alone = replace(variant, plan=replace(variant.plan, workers=workers))
     return replace(executable, variants={**executable.variants, PARTITION: alone})
-
-
-@contextmanager
-def busy_program(core: int) -> Iterator[None]:
-    """Another program that wants a core all the time."""
-    with subprocess.Popen([sys.executable, "-c", _BUSY % core]) as program:
-        try:
-            yield
-        finally:
-            program.kill()
 
 
 def _line(row: Row) -> str:

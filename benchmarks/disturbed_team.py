@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
-from benchmarks.disturbed import CORES, busy_program
+from benchmarks.disturbed import CORES
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import chosen
 from benchmarks.execution.cases import make_model, one_device, two_core_teams
@@ -34,6 +34,7 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner
 from tvm_hetero.problem import Objective
+from tvm_hetero.processes.disturbers import disturb
 
 SIDES = ("teams", "all", "ort")
 _MODELS = ("squeezenet", "inception_v1", "resnet50")
@@ -107,7 +108,7 @@ def measure(
         runners["ort"] = peer_runner(peer, elements_of(inputs, 1))
         for _ in range(rounds):
             for disturbed in (False, True):
-                with busy_program(CORES[1]) if disturbed else ExitStack():
+                with disturb("busy", CORES[1]) if disturbed else ExitStack():
                     for side, run in runners.items():
                         time.sleep(PAUSE)
                         found.setdefault((side, disturbed), []).extend(_for(run, seconds))

@@ -21,6 +21,7 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import parse_document
+from tvm_hetero.zoo.layer_lists import parse_layer_list
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -61,6 +62,12 @@ def test_the_platform_example_is_read() -> None:
     assert platform.device("big").memory == 8 * 2**30
     assert platform.device("big").launch == pytest.approx(5e-6)
     assert len(platform.links) == 2 and len(platform.fabrics) == 2
+
+
+def test_the_list_of_layers_is_read() -> None:
+    (text,) = [each for each in blocks(FORMATS, "text") if each.startswith("network")]
+    network = parse_layer_list(text, "docs")
+    assert [layer.kind for layer in network.layers] == ["conv", "pool", "fc"]
 
 
 def test_the_boards_example_is_read() -> None:

@@ -11,7 +11,7 @@ it into the weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -90,7 +90,7 @@ def randwire(
     nodes: int, channels: int, pixels: int, stages: int = 3, seed: int = SEED
 ) -> onnx.ModelProto:
     """A randomly wired network (Watts-Strogatz, as the paper's best), as ONNX."""
-    net = _Net(seed)
+    net = NetBuilder(seed)
     x = net.conv("input", 3, channels // 2, stride=2)
     x = net.conv(x, channels // 2, channels, stride=2)
     made = channels
@@ -100,10 +100,10 @@ def randwire(
     x = net.conv(net.add("Relu", x), made, 1280, size=1)
     x = net.add("Flatten", net.add("GlobalAveragePool", net.add("Relu", x)))
     weights = [net.weight((1280, 1000), 1 / 1280), net.weight((1000,), 0.01)]
-    return net.model(net.add("Gemm", x, *weights), pixels)
+    return net.model({net.add("Gemm", x, *weights): [1, 1000]}, pixels)
 
 
-def _stage(net: _Net, x: str, nodes: int, before: int, channels: int, seed: int) -> str:
+def _stage(net: NetBuilder, x: str, nodes: int, before: int, channels: int, seed: int) -> str:
     """Nodes that read none of their stage read `x` and halve height and width."""
     reads, last = neighbours_of(nodes, wires("ws", nodes, seed))
     made: list[str] = []
@@ -116,7 +116,7 @@ def _stage(net: _Net, x: str, nodes: int, before: int, channels: int, seed: int)
     return net.weighted_sum([value for value, is_last in zip(made, last, strict=True) if is_last])
 
 
-class _Net:
+class NetBuilder:
     """Nodes and weights of an ONNX graph in the making; values are known by their names."""
 
     def __init__(self, seed: int) -> None:
@@ -128,13 +128,13 @@ class _Net:
     def add(self, kind: str, *reads: str, **attributes: object) -> str:
         name = f"v{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, list(reads), [name], **attributes))
-        if kind == "Relu":
+        if kind in ("Relu", "LeakyRelu"):
             self._rectified.add(name)
         return name
 
     def weight(self, shape: tuple[int, ...], variance: float) -> str:
         values = self._rng.standard_normal(shape) * np.sqrt(variance)
-        return self._store(values.astype(np.float32))
+        return self.constant(values.astype(np.float32))
 
     def conv(
         self, x: str, reads: int, makes: int, size: int = 3, stride: int = 1, groups: int = 1
@@ -153,7 +153,7 @@ class _Net:
         share = 1 / np.sqrt(len(values))
         scales = share * self._rng.uniform(0.5, 1.5, len(values)).astype(np.float32)
         terms = [
-            self.add("Mul", value, self._store(np.array([scale], np.float32)))
+            self.add("Mul", value, self.constant(np.array([scale], np.float32)))
             for value, scale in zip(values, scales, strict=True)
         ]
         total = terms[0]
@@ -161,16 +161,25 @@ class _Net:
             total = self.add("Add", total, term)
         return total
 
-    def model(self, output: str, pixels: int) -> onnx.ModelProto:
-        ends = [
-            helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, pixels, pixels]),
-            helper.make_tensor_value_info(output, TensorProto.FLOAT, [1, 1000]),
+    def model(
+        self,
+        outputs: Mapping[str, Sequence[int]],
+        pixels: int,
+        channels: int = 3,
+        name: str = RANDWIRE,
+    ) -> onnx.ModelProto:
+        """The network so far; `outputs` have their shapes with them."""
+        shape = [1, channels, pixels, pixels]
+        reads = [helper.make_tensor_value_info("input", TensorProto.FLOAT, shape)]
+        makes = [
+            helper.make_tensor_value_info(end, TensorProto.FLOAT, list(extents))
+            for end, extents in outputs.items()
         ]
-        graph = helper.make_graph(self._nodes, RANDWIRE, ends[:1], ends[1:], self._weights)
+        graph = helper.make_graph(self._nodes, name, reads, makes, self._weights)
         opset = helper.make_opsetid("", 13)
         return helper.make_model(graph, opset_imports=[opset], ir_version=8)
 
-    def _store(self, values: NDArray[np.float32]) -> str:
+    def constant(self, values: NDArray[np.float32]) -> str:
         name = f"w{len(self._weights)}"
         self._weights.append(numpy_helper.from_array(values, name))
         return name

@@ -108,12 +108,16 @@ class MeasuredNetwork:
 
     def round(self) -> list[float]:
         """Run the network; what each call on the device took in the last run, s."""
-        self.executor.benchmark(self._values, repeat=self._repeat, warmup=0)
+        return self.timed_runs(self._repeat)[1]
+
+    def timed_runs(self, count: int) -> tuple[list[float], list[float]]:
+        """Run the network some times in a row; what each run took, and each call in the last, s."""
+        runs = self.executor.benchmark(self._values, repeat=count, warmup=0)
         own = [row for row in self.executor.kernel_times() if row.device == self.device]
         self.tasks = [row.task for row in own]
         if not all(math.isfinite(row.seconds) for row in own):
             raise RunError(f"device {self.device!r}: a kernel has no time")
-        return [max(row.seconds, _TICK) for row in own]
+        return runs, [max(row.seconds, _TICK) for row in own]
 
 
 @contextmanager

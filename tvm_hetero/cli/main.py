@@ -32,6 +32,7 @@ from tvm_hetero.cli.verbs import (
     place_layers,
     plan,
     problem,
+    record,
     refine,
     relay_check,
     run,
@@ -132,6 +133,7 @@ app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)
 app.command("problem")(problem.problem)
+app.command("record")(record.record)
 app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
 app.command("place-layers")(place_layers.place_layers)

@@ -5,16 +5,19 @@
 
 A problem is a network (`names`, each with parameters of its own), a platform (`platform_names`, or
 one of your own with `peak_flops` and `bandwidth`) and an objective; costs come from a roofline.
+A network that is not here can be given as a list of layer shapes (`tvm_hetero.zoo.layer_lists`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from tvm_hetero.errors import UsageError
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.zoo.costs import make_problem
+from tvm_hetero.zoo.layer_lists import SUFFIX, read_layer_list
 from tvm_hetero.zoo.platforms import cluster, platform, platform_names
 from tvm_hetero.zoo.registry import ENTRIES, ZooEntry, entry, work_graph
 from tvm_hetero.zoo.work_graph import WorkGraph
@@ -62,7 +65,7 @@ def problem(
 
     Parameters
     ----------
-    name : one of `names`.
+    name : one of `names`, or a file of layers, which ends in ``.layers``.
     platform : a platform, or the name of one (see `tvm_hetero.zoo.platforms.platform`).
     objective : what is minimised; costs are given for 1, 2, 4, ... elements up to its batch.
     in_flight : batches that are under way together, each with its own keys and values in memory.
@@ -72,11 +75,23 @@ def problem(
     ------
     UsageError
         If a name or a parameter is unknown, or the parameters do not fit together.
+    FormatError
+        If a file of layers is none.
     PlatformError
         If a device lacks figures, or none can run a task.
     """
     place = _platform(platform) if isinstance(platform, str) else platform
-    return make_problem(work_graph(name, **parameters), place, objective, in_flight)
+    return make_problem(_graph(name, parameters), place, objective, in_flight)
+
+
+def _graph(name: str, parameters: dict[str, Any]) -> WorkGraph:
+    if not name.endswith(SUFFIX):
+        return work_graph(name, **parameters)
+    if parameters:
+        raise UsageError(
+            f"a file of layers has no parameters, got {', '.join(parameters)}; edit the file"
+        )
+    return read_layer_list(name).work_graph()
 
 
 def _platform(name: str) -> Platform:

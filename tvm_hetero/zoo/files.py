@@ -1,8 +1,9 @@
-"""Work graphs in files: networks as our own import and fusion leaves them.
+"""Work graphs in files: networks as our own import and fusion leaves them, and lists of layers.
 
 The nine ``light`` models of the onnx wheel (weights made up, shapes real) are stored after import
 and fusion, so that they can be scheduled without TVM and ONNX. ``benchmarks/zoo_data.py`` makes the
-files again.
+files again. The lists of layer shapes are those of networks that papers on pipelines use
+(`tvm_hetero.zoo.layer_lists`); ``benchmarks/layer_lists.py`` makes them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.graph import Edge
 from tvm_hetero.util.documents import nearest, read_document, write_atomic
 from tvm_hetero.util.fields import Fields, refuse
+from tvm_hetero.zoo.layer_lists import SUFFIX, LayerList, read_layer_list
 from tvm_hetero.zoo.work_graph import LayerWork, WorkGraph
 
 # The models, and how many tasks each has.
@@ -24,6 +26,8 @@ LIGHT = {
     "bvlc_alexnet": 21, "densenet121": 244, "inception_v1": 91, "inception_v2": 97,
     "resnet50": 60, "shufflenet": 78, "squeezenet": 42, "vgg19": 28, "zfnet512": 21,
 }  # fmt: skip
+# The lists of layers, and how many tasks each has: its layers, input and output.
+LISTED = {"vgg16": 23, "resnet50": 58, "resnet152": 160, "yolov3": 77, "synthnet": 20}
 FOLDER = Path(__file__).parent / "data"
 # The columns of a row: a work's fields that an imported network can have.
 _WORK = ("id", "op", "kind", "flops", "traffic", "weights", "output")
@@ -42,6 +46,18 @@ def stored(model: str = "resnet50") -> WorkGraph:
         edges=row.rows("edges", lambda data, where: Edge(**_named(data, _EDGE, where))),
         width=row.integer("width", least=1),
     )
+
+
+def stored_layers(model: str) -> LayerList:
+    """The stored list of layers of that name, one of `LISTED`."""
+    if model not in LISTED:
+        raise UsageError(f"no stored list of layers {model!r}{nearest(model, LISTED)}")
+    return read_layer_list(FOLDER / f"{model}{SUFFIX}")
+
+
+def chain_of_layers(model: str = "resnet50") -> WorkGraph:
+    """The chain of a stored list of layers."""
+    return stored_layers(model).work_graph()
 
 
 def _named(data: object, columns: Sequence[str], where: str) -> dict[str, Any]:

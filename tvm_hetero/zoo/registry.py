@@ -12,7 +12,7 @@ from tvm_hetero.util.documents import nearest
 from tvm_hetero.zoo.articulated import modules, wide
 from tvm_hetero.zoo.densenet import densenet
 from tvm_hetero.zoo.experts import mixture
-from tvm_hetero.zoo.files import LIGHT, stored
+from tvm_hetero.zoo.files import LIGHT, LISTED, chain_of_layers, stored
 from tvm_hetero.zoo.gnn import gnn
 from tvm_hetero.zoo.inception import inception_v1, inception_v3, inception_v4
 from tvm_hetero.zoo.language import decoder
@@ -64,6 +64,10 @@ def _light(name: str, tasks: int) -> ZooEntry:
     return _entry("light ONNX model, imported and fused", tasks, stored, model=name)
 
 
+def _listed(name: str, tasks: int) -> ZooEntry:
+    return _entry("layer shapes in a row, for pipelines", tasks, chain_of_layers, model=name)
+
+
 def _step(what: str, tasks: int, make: Callable[..., WorkGraph], model: str) -> ZooEntry:
     """One decoding step of a language model."""
     return _entry(what, tasks, make, "layers", model=model)
@@ -88,6 +92,8 @@ ENTRIES: dict[str, ZooEntry] = {
     "unet": _entry("U-Net, 512 x 512", 29, unet, "levels"),
     # After import and fusion by this package.
     **{f"light-{name}": _light(name, tasks) for name, tasks in LIGHT.items()},
+    # Lists of layers, without shortcuts: what papers on pipelines of stages divide.
+    **{f"layers-{name}": _listed(name, tasks) for name, tasks in LISTED.items()},
     # Random wiring.
     "randwire-ws": _entry("random wiring, Watts-Strogatz", 106, randwire, "nodes", model="ws"),
     "randwire-er": _entry("random wiring, Erdos-Renyi", 106, randwire, "nodes", model="er"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,26 @@ def test_a_platform_file(files: Path) -> None:
     result = tvm_hetero("zoo", "lstm", "--platform", path, "--set", "cell=gru")
     assert result.status == 0
     assert "npu" in result.out
+
+
+def test_weights_of_a_network_and_of_a_file(tmp_path: Path) -> None:
+    result = tvm_hetero("zoo", "layers-vgg16", "--hints")
+    assert result.status == 0
+    assert re.search(r"conv1_2\s+1,849,688,064\s+11\.95%", result.out)
+    assert "all: 15,4" in result.out
+    path = tmp_path / "two.layers"
+    path.write_text("network two\na, 4, 4, 3, 3, 3, 8\nb, fc, 4, 4, 8, 10\n")
+    weights = json.loads(tvm_hetero("zoo", path, "--hints", "--json").out)["weights"]
+    assert weights == {"input": 0, "a": 3456, "b": 1280, "output": 0}
+
+
+def test_a_wrong_file_of_layers_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "two.layers"
+    path.write_text("network two\na, 4, 4\n")
+    result = tvm_hetero("zoo", path)
+    assert result.status == 2 and "line 2: expected 'name, H, W, C, R, S, K'" in result.err
+    result = tvm_hetero("zoo", path, "--size", "3")
+    assert result.status == 2 and "a file of layers has no parameters" in result.err
 
 
 @pytest.mark.parametrize(

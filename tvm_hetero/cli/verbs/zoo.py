@@ -15,12 +15,15 @@ from tvm_hetero.cli.shared.zoo_settings import parse_setting
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
-    from tvm_hetero.zoo import ZooEntry
+    from tvm_hetero.problem.model import Problem
 
 
 def zoo(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A network. [default: list them]")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="A network, or a file of layers (.layers). [default: list them]"
+        ),
     ] = None,
     platform: Annotated[
         str,
@@ -42,6 +45,10 @@ def zoo(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the network; repeatable."),
     ] = None,
+    hints: Annotated[
+        bool,
+        typer.Option("--hints", help="Show each task's weight: multiply-adds, or numbers read."),
+    ] = False,
     json_output: options.AsJson = False,
 ) -> None:
     """List problems of the zoo, or write one."""
@@ -52,8 +59,7 @@ def zoo(
     from tvm_hetero.report.schedule.text import problem_text
     from tvm_hetero.util.untrusted_names import printable
 
-    entry = zoo.describe(name)
-    chosen = _chosen(name, entry, seed, size, parameters or [])
+    chosen = _chosen(name, seed, size, parameters or [])
     goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps(quiet=json_output)
@@ -63,10 +69,12 @@ def zoo(
     if output is not None:
         problem.save(output)
     if json_output:
-        typer.echo(json.dumps(problem.to_dict()))
+        typer.echo(_hints_json(problem) if hints else json.dumps(problem.to_dict()))
         return
     steps.say()
     steps.say(problem_text(problem))
+    if hints:
+        steps.say(_hints_text(problem))
     if output is not None:
         steps.say(f"wrote {printable(output, limit=None)}", "green")
 
@@ -99,10 +107,38 @@ def _list_json() -> str:
     return json.dumps({"networks": rows, "platforms": list(zoo.platform_names())}, indent=1)
 
 
-def _chosen(
-    name: str, entry: ZooEntry, seed: int | None, size: int | None, texts: list[str]
-) -> dict[str, Any]:
+def _hints_text(problem: Problem) -> str:
+    """What each task weighs, and its share of all."""
+    from tvm_hetero.online.hints import task_weights
+    from tvm_hetero.util.text_tables import format_table
+
+    weights = task_weights(problem.graph)
+    total = sum(weights.values()) or 1.0
+    rows = [
+        [task, f"{weight:,.0f}", f"{weight / total:.2%}"]
+        for task, weight in weights.items() if weight
+    ]  # fmt: skip
+    heavy = sum(weight > total / (2 * len(rows)) for weight in weights.values()) if rows else 0
+    table = format_table(["task", "weight", "share"], rows)
+    return f"\n{table}\n\nall: {total:,.0f}; {heavy} of {len(rows)} weigh half the mean or more"
+
+
+def _hints_json(problem: Problem) -> str:
+    from tvm_hetero.online.hints import task_weights
+
+    return json.dumps({"problem": problem.name, "weights": task_weights(problem.graph)})
+
+
+def _chosen(name: str, seed: int | None, size: int | None, texts: list[str]) -> dict[str, Any]:
     """The parameters that were given, by ``--set``, ``--seed`` and ``--size``."""
+    from tvm_hetero import zoo
+    from tvm_hetero.zoo.layer_lists import SUFFIX
+
+    if name.endswith(SUFFIX):
+        if texts or seed is not None or size is not None:
+            raise UsageError("a file of layers has no parameters; leave --set, --seed, --size out")
+        return {}
+    entry = zoo.describe(name)
     chosen = dict(parse_setting(name, entry, text) for text in texts)
     if seed is not None:
         if "seed" not in entry.parameters:
