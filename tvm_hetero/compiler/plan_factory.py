@@ -64,8 +64,8 @@ class PlanFactory:
         for name in names:
             if name not in self._libraries:
                 raise UsageError(
-                    f"nothing was compiled for device {quote(name)}; partition the model again, for "
-                    "throughput, for a platform that has it"
+                    f"nothing was compiled for device {quote(name)}; partition the model again "
+                    "(--objective throughput) for a platform that has it"
                 )
         plan = make_plan(split, platform, self._alike)
         return Variant(plan, {name: self._libraries[name] for name in names})
