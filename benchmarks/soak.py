@@ -33,6 +33,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -142,27 +143,30 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     return found
 
 
-def soak(executor: Executor, seconds: float) -> Soak:
-    """Warm up for a tenth of the time, let the callers loose, and count."""
+def soak(
+    executor: Executor, seconds: float, beside: AbstractContextManager[object] | None = None
+) -> Soak:
+    """Warm up for a tenth of the time, let the callers loose `beside` something, and count."""
     inputs = [executor.random_inputs(seed) for seed in range(INPUTS)]
     expected = [[np.array(out.numpy()) for out in executor.run(given)] for given in inputs]
     latency = statistics.median(executor.benchmark(inputs[0], repeat=20))
     _fill_pools(executor, inputs)
     callers = [Caller(executor, inputs, expected, latency, seed) for seed in range(CALLERS)]
-    for caller in callers:
-        caller.start()
-    time.sleep(seconds / 10)
-    samples, rests = _watch(executor, callers, seconds)
-    for caller in callers:
-        caller.end()
-    for caller in callers:
-        caller.join(timeout=120.0)
+    with beside or nullcontext():
+        for caller in callers:
+            caller.start()
+        time.sleep(seconds / 10)
+        samples, rests = _watch(executor, callers, seconds)
+        for caller in callers:
+            caller.end()
+        for caller in callers:
+            caller.join(timeout=120.0)
     return _settled(callers, samples, rests)
 
 
 def _soak_switching(executor: Executor, executable: Executable, seconds: float) -> Soak:
-    with Switching(executor, executable) as switching:
-        found = soak(executor, seconds)
+    switching = Switching(executor, executable)
+    found = soak(executor, seconds, switching)
     errors = [*found.errors, *([f"switching: {switching.error!r}"] if switching.error else [])]
     return replace(found, switches=switching.switches, errors=errors)
 

@@ -114,9 +114,9 @@ def test_soak_small(how, tmp_path, capsys):
     assert found.allocations == 0 or found.switches
     assert found.more_threads == 0 or found.switches
     assert len(found.rests) > 5
-    assert (
-        found.heap_growth < 100 or found.switches
-    )  # in seconds threads have not yet filled their stores
+    # In seconds threads have not yet filled their stores, least of all on a busy machine.
+    few = found.submitted < 2000 or found.switches
+    assert found.heap_growth < 100 or few
     assert found.block_growth < 0.1 or few
     assert found.samples[0].finished < found.samples[-1].finished <= found.submitted
     assert "lost: 0" in capsys.readouterr().out
