@@ -11,8 +11,9 @@ milliseconds (`tvm_hetero.online.optimum`).
                longer each time                                                      -> `_rest`
     known      a disturbance that was seen before: what fitted it is tried first      -> `_recall`
     solve      the exact optimum for seconds times factors; tried if it promises enough
-    refine     what the trial saw goes into the factors; solve again, try that; or half-way: the
-               optimum for factors half as strong (their square roots)    -> `_candidates`
+    refine     what the trial saw goes into the factors; solve again, try that; or the optimum if
+               memory alone is contended, as far as what was seen admits that; or half-way: that
+               for factors half as strong (their square roots)            -> `_candidates`
     settle     on the best one seen, mostly after one or two trials; its first baseline is looked
                at once more: what disturbed may have ended during the search         -> `_review`
 
@@ -32,7 +33,7 @@ from tvm_hetero.online.adaptation import keep
 from tvm_hetero.online.configuration import Configuration, neighbours
 from tvm_hetero.online.detection import Alarm, Detector, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation
-from tvm_hetero.online.optimum import bottleneck, find_optimum
+from tvm_hetero.online.optimum import bottleneck, find_optimum, stage_seconds
 from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
 from tvm_hetero.online.search import propose_trial
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
@@ -48,11 +49,12 @@ _REMEMBERED = 8
 _SLACK = 0.01
 # Windows until an idle place is probed for the first time, and at most.
 _PROBE, _LONGEST_PROBE = 4, 64
-# An answer pays if nothing changes for this many times the requests that it takes: those that are
-# watched until an alarm, those in flight, and a trial.
+# An answer pays if nothing changes for this many times the requests that it takes.
 _PAYS = 2
-# Windows of the first rest.
-_FIRST_REST = 4
+
+
+# A configuration, by which factor it is promised to be better than the best one seen, and why.
+_Candidate = tuple[Configuration, float, str]
 
 
 @dataclass(frozen=True)
@@ -158,17 +160,23 @@ def _calibrate(state: _Resolve) -> _Resolve:
 # ------------------------------------------------------------------------------------ the alarm
 
 
+def _cost_of_answer(setting: Setting, stages: int) -> int:
+    """Requests that an answer takes: watched until an alarm, in flight, and a trial."""
+    return setting.patience * setting.window + stages + 1 + setting.trial
+
+
 def _is_hasty(state: _Resolve) -> bool:
     """Whether things change sooner than an answer to them would pay: see `_PAYS`."""
     setting = state.setting
-    watched = setting.patience * setting.window
-    answer = setting.trial + len(state.here) + 1 + watched
-    return state.setting.rest > 0 and state.calm - watched < _PAYS * answer
+    calm = state.calm - setting.patience * setting.window
+    return setting.rest > 0 and calm < _PAYS * _cost_of_answer(setting, len(state.here))
 
 
 def _rest(state: _Resolve, alarm: Alarm) -> Turn:
     """Home for a while; what is the matter then is seen by the first baseline after it."""
-    wait = min(state.setting.rest, max(_FIRST_REST, 2 * state.wait))
+    setting = state.setting
+    first = 2 * _PAYS * _cost_of_answer(setting, len(state.here)) // setting.window
+    wait = min(setting.rest, max(1, first, 2 * state.wait))
     detector = replace(after_search(state.detector, None, gained=True), resting=wait)
     state = replace(state, detector=detector, here=state.home, review=True, calm=0, wait=wait)
     why = f"{alarm.text()}, too soon after the last time: home for {wait} windows"
@@ -218,29 +226,47 @@ def _next_trial(state: _Resolve, found: _Round) -> Turn:
     """Try the first candidate that promises enough, or settle on the best one seen."""
     promise = 1 + max(_PROMISE, 2 * state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
-    if len(found.seen) <= _TRIALS:
-        now = bottleneck(state.expected, found.best.configuration)
-        for candidate, expected, why in _candidates(state, found):
-            promised = now / expected
+    if len(found.seen) <= (_TRIALS if state.wait == 0 else 1):
+        for candidate, promised, why in _candidates(state, found):
             if candidate not in found.tried and promised > promise:
                 why = f"{reason}{why} promises {promised - 1:.0%} more"
                 return replace(state, round=found), propose_trial(state.setting, candidate, why)
     return _conclude(state, found, reason)
 
 
-def _candidates(state: _Resolve, found: _Round) -> Iterator[tuple[Configuration, float, str]]:
-    """What may be tried next, with its expected bottleneck (s)."""
+def _candidates(state: _Resolve, found: _Round) -> Iterator[_Candidate]:
+    """What may be tried next."""
     expected, places = state.expected, state.setting.places
+    now = bottleneck(expected, found.best.configuration)
     known = _recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
-        yield known, bottleneck(expected, known), "what fitted such a disturbance before"
+        yield known, now / bottleneck(expected, known), "what fitted such a disturbance before"
     best = find_optimum(expected, places, state.here, _SLACK)
-    yield best.configuration, best.bottleneck, "the optimum for these times"
-    if len(found.seen) > 1 and found.best is found.origin:
+    yield best.configuration, now / best.bottleneck, "the optimum for these times"
+    if len(found.seen) == 1:
+        return
+    if state.setting.classes:
+        yield _other_explanation(state, found)
+    if found.best is found.origin:
         roots = tuple((math.sqrt(c), math.sqrt(m)) for c, m in state.factors)
         milder = disturbed_seconds(state.setting, state.quiet, roots)
         half = find_optimum(milder, places, state.here, _SLACK).configuration
-        yield half, bottleneck(expected, half), "half-way to the optimum"
+        yield half, now / bottleneck(expected, half), "half-way to the optimum"
+
+
+def _other_explanation(state: _Resolve, found: _Round) -> _Candidate:
+    """The optimum if it is the memory that somebody takes, which all that was seen may admit."""
+    fresh = estimate_factors(state.setting, state.quiet, found.seen, blame_memory=True)
+    factors = [fresh.get(p, old) for p, old in enumerate(state.factors)]
+    seconds = disturbed_seconds(state.setting, state.quiet, factors)
+    why = "the optimum if it is memory that is contended"
+    best = find_optimum(seconds, state.setting.places, state.here, _SLACK)
+    for seen in found.seen:
+        for time, told in zip(seen.times, stage_seconds(seconds, seen.configuration), strict=True):
+            if abs(told / time - 1) > _SAME:
+                return best.configuration, 0.0, why
+    now = bottleneck(seconds, found.best.configuration)
+    return best.configuration, now / best.bottleneck, why
 
 
 def _judge(state: _Resolve, found: _Round, observation: Observation) -> Turn:
@@ -261,7 +287,7 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
             state = replace(state, memory=_remember(state, found))
         elif not found.probing and _is_quiet(state, state.factors):
             state = replace(state, home=best)  # the static configuration was not the best in quiet
-        state = replace(state, review=True)
+        state = replace(state, review=found.alarm is not None)
     else:
         why = "nothing better, so it stays"
     wait = _PROBE if gained else min(_LONGEST_PROBE, 2 * state.probe[1])
