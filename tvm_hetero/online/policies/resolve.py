@@ -7,8 +7,8 @@ milliseconds (`tvm_hetero.online.optimum`).
     baseline   seconds in quiet, scaled so that static stages take what was seen -> `_calibrate`
     alarm      stage times against them: factors of each place            -> `estimate_factors`
     home       factors of about 1 again: straight back to the quiet configuration, no trial
-    rest       alarms that come sooner than an answer to them would pay: home, and a rest that gets
-               longer each time                                                      -> `_rest`
+    rest       an alarm that comes sooner than the last answer has paid: home, and a rest that gets
+               longer each time; the next alarm has to last longer, too              -> `_rest`
     known      a disturbance that was seen before: what fitted it is tried first      -> `_recall`
     solve      the exact optimum for seconds times factors; tried if it promises enough
     refine     what the trial saw goes into the factors; solve again, try that; or the optimum if
@@ -89,6 +89,7 @@ class _Resolve:
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
     just brought something, and its first baseline is still to be looked at. `calm`: requests that
     were watched since the last answer; `wait`: windows of the last rest.
+    `hold`: windows that an alarm has to last before it is answered; `held`: those so far.
     """
 
     setting: Setting
@@ -103,6 +104,8 @@ class _Resolve:
     review: bool = False
     calm: float = math.inf
     wait: int = 0
+    hold: int = 0
+    held: int = 0
 
     @property
     def quiet(self) -> list[list[float]]:
@@ -136,9 +139,14 @@ def step(state: _Resolve, observation: Observation) -> Turn:
         return _begin_round(_calibrate(state), observation, None)
     if alarm is None and state.review:
         return _review(state, observation)
-    if alarm is not None:
-        return _rest(state, alarm) if _is_hasty(state) else _answer(state, observation, alarm)
-    return _probe(state, observation)
+    if alarm is None:
+        return _probe(replace(state, held=0), observation)
+    if _is_hasty(state):
+        return _rest(state, alarm)
+    if state.held < state.hold:
+        state = replace(state, held=state.held + 1)
+        return state, keep(state.setting, state.here, f"{alarm.text()}: whether it lasts")
+    return _answer(replace(state, hold=state.hold // 2, held=0), observation, alarm)
 
 
 def _calibrate(state: _Resolve) -> _Resolve:
@@ -172,19 +180,28 @@ def _is_hasty(state: _Resolve) -> bool:
     return setting.rest > 0 and calm < _PAYS * _cost_of_answer(setting, len(state.here))
 
 
+def _longer_hold(state: _Resolve) -> int:
+    """Windows that the next alarm has to last, after an answer that was in vain."""
+    setting = state.setting
+    first = _cost_of_answer(setting, len(state.here)) // setting.window
+    return min(setting.rest, max(1, first, 2 * state.hold))
+
+
 def _rest(state: _Resolve, alarm: Alarm) -> Turn:
     """Home for a while; what is the matter then is seen by the first baseline after it."""
     setting = state.setting
     first = 2 * _PAYS * _cost_of_answer(setting, len(state.here)) // setting.window
     wait = min(setting.rest, max(1, first, 2 * state.wait))
     detector = replace(after_search(state.detector, None, gained=True), resting=wait)
-    state = replace(state, detector=detector, here=state.home, review=True, calm=0, wait=wait)
+    state = replace(state, hold=_longer_hold(state), detector=detector, wait=wait)
+    state = replace(state, here=state.home, review=True, calm=0)
     why = f"{alarm.text()}, too soon after the last time: home for {wait} windows"
     return state, Proposal(state.home, state.setting.window, "settled", why)
 
 
 def _answer(state: _Resolve, observation: Observation, alarm: Alarm) -> Turn:
     """Go home if it is quiet again, else search; of idle places the best is hoped for."""
+    state = _learn_quiet(state, observation)
     fresh = estimate_factors(state.setting, state.quiet, [observation])
     count = len(state.setting.places)
     factors = tuple(fresh.get(p, EQUAL) for p in range(count))
@@ -197,12 +214,26 @@ def _answer(state: _Resolve, observation: Observation, alarm: Alarm) -> Turn:
 
 def _review(state: _Resolve, observation: Observation) -> Turn:
     """The first baseline of what a search settled on: has it ended meanwhile, is there better?"""
-    state = replace(state, review=False, factors=_known_factors(state, [observation]))
+    state = _learn_quiet(replace(state, review=False), observation)
+    state = replace(state, factors=_known_factors(state, [observation]))
     used = [state.factors[p] for p in state.here.places]
     hidden = set(state.home.places) - set(state.here.places)
     if state.here != state.home and _is_quiet(state, used) and not hidden:
-        return _settle(state, state.home, True, None, "it is quiet again, so back home")
+        state = replace(state, hold=_longer_hold(state))
+        return _settle(state, state.home, True, None, "it is quiet again already, so back home")
     return _begin_round(state, observation, None)
+
+
+def _learn_quiet(state: _Resolve, observation: Observation) -> _Resolve:
+    """Places that are faster than in quiet: what was taken for quiet was none."""
+    fresh = estimate_factors(state.setting, state.quiet, [observation])
+    faster = {p: max(f) for p, f in fresh.items() if max(f) < 1 / (1 + state.setting.deviation)}
+    if not faster:
+        return state
+    scale = tuple(s * faster.get(p, 1.0) for p, s in enumerate(state.scale))
+    state = replace(state, scale=scale)
+    home = find_optimum(state.quiet, state.setting.places, state.home, _SLACK).configuration
+    return replace(state, home=home)
 
 
 def _known_factors(state: _Resolve, seen: Sequence[Observation]) -> tuple[Factors, ...]:
@@ -291,6 +322,8 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
     else:
         why = "nothing better, so it stays"
     wait = _PROBE if gained else min(_LONGEST_PROBE, 2 * state.probe[1])
+    if found.alarm is not None and not gained:
+        state = replace(state, hold=_longer_hold(state))
     if found.probing:
         state = replace(state, probe=(wait, wait))
     return _settle(state, best, gained, found.alarm, f"{reason}{why}")
