@@ -97,6 +97,23 @@ def find_optimum(
     return _in_order(table, loads, places, current)
 
 
+def find_near(
+    seconds: Seconds, places: Sequence[Place], current: Configuration, slack: float
+) -> Configuration:
+    """A best configuration that changes little: places keep their order if that costs no more.
+
+    Parameters
+    ----------
+    slack : what keeping the order may cost, and what one more stage may (see `find_optimum`).
+    """
+    best = find_optimum(seconds, places, current, slack)
+    table = np.asarray(seconds, dtype=float)
+    same = _in_order(table, _loads(table), places, current)
+    if same.bottleneck <= best.bottleneck * (1 + slack):
+        return same.configuration
+    return best.configuration
+
+
 def _checked(table: FloatArray, found: Configuration, *, proven: bool) -> Optimum:
     return Optimum(found, bottleneck(table.tolist(), found), proven)
 
@@ -266,6 +283,6 @@ def _in_order(
     stages.reverse()
     found = Configuration(tuple(end for end, _ in stages), tuple(e for _, e in stages))
     rows = table.tolist()
-    if current is not None and bottleneck(rows, current) <= bottleneck(rows, found):
+    if current is not None and bottleneck(rows, current) <= bottleneck(rows, found) * (1 + 1e-12):
         found = current
     return _checked(table, found, proven=False)

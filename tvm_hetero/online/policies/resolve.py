@@ -33,20 +33,20 @@ from tvm_hetero.online.adaptation import keep
 from tvm_hetero.online.configuration import Configuration, neighbours
 from tvm_hetero.online.detection import Alarm, Detector, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation
-from tvm_hetero.online.optimum import bottleneck, find_optimum, stage_seconds
+from tvm_hetero.online.optimum import bottleneck, find_near, stage_seconds
 from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
 from tvm_hetero.online.search import propose_trial
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
 # Trials of one search at most; each one has to be promised something by what the last one showed.
 _TRIALS = 4
-# What is tried promises at least this much (and twice the setting's margin).
-_PROMISE = 0.02
+# What is tried promises at least this much, and the setting's margin.
+_PROMISE = 0.01
 # Two disturbances are one if they slow each stage by the same factor, but for this.
 _SAME = 0.1
 _REMEMBERED = 8
 # What may be lost for a place that stays in use, and so shows when it is well again.
-_SLACK = 0.01
+_SLACK = 0.005
 # Windows until an idle place is probed for the first time, and at most.
 _PROBE, _LONGEST_PROBE = 4, 64
 # An answer pays if nothing changes for this many times the requests that it takes.
@@ -232,7 +232,7 @@ def _learn_quiet(state: _Resolve, observation: Observation) -> _Resolve:
         return state
     scale = tuple(s * faster.get(p, 1.0) for p, s in enumerate(state.scale))
     state = replace(state, scale=scale)
-    home = find_optimum(state.quiet, state.setting.places, state.home, _SLACK).configuration
+    home = find_near(state.quiet, state.setting.places, state.home, _SLACK)
     return replace(state, home=home)
 
 
@@ -255,7 +255,7 @@ def _begin_round(state: _Resolve, observation: Observation, alarm: Alarm | None)
 
 def _next_trial(state: _Resolve, found: _Round) -> Turn:
     """Try the first candidate that promises enough, or settle on the best one seen."""
-    promise = 1 + max(_PROMISE, 2 * state.setting.margin)
+    promise = 1 + max(_PROMISE, state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
     if len(found.seen) <= (_TRIALS if state.wait == 0 else 1):
         for candidate, promised, why in _candidates(state, found):
@@ -272,8 +272,8 @@ def _candidates(state: _Resolve, found: _Round) -> Iterator[_Candidate]:
     known = _recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
         yield known, now / bottleneck(expected, known), "what fitted such a disturbance before"
-    best = find_optimum(expected, places, state.here, _SLACK)
-    yield best.configuration, now / best.bottleneck, "the optimum for these times"
+    best = find_near(expected, places, state.here, _SLACK)
+    yield best, now / bottleneck(expected, best), "the optimum for these times"
     if len(found.seen) == 1:
         return
     if state.setting.classes:
@@ -281,7 +281,7 @@ def _candidates(state: _Resolve, found: _Round) -> Iterator[_Candidate]:
     if found.best is found.origin:
         roots = tuple((math.sqrt(c), math.sqrt(m)) for c, m in state.factors)
         milder = disturbed_seconds(state.setting, state.quiet, roots)
-        half = find_optimum(milder, places, state.here, _SLACK).configuration
+        half = find_near(milder, places, state.here, _SLACK)
         yield half, now / bottleneck(expected, half), "half-way to the optimum"
 
 
@@ -291,13 +291,13 @@ def _other_explanation(state: _Resolve, found: _Round) -> _Candidate:
     factors = [fresh.get(p, old) for p, old in enumerate(state.factors)]
     seconds = disturbed_seconds(state.setting, state.quiet, factors)
     why = "the optimum if it is memory that is contended"
-    best = find_optimum(seconds, state.setting.places, state.here, _SLACK)
+    best = find_near(seconds, state.setting.places, state.here, _SLACK)
     for seen in found.seen:
         for time, told in zip(seen.times, stage_seconds(seconds, seen.configuration), strict=True):
             if abs(told / time - 1) > _SAME:
-                return best.configuration, 0.0, why
+                return best, 0.0, why
     now = bottleneck(seconds, found.best.configuration)
-    return best.configuration, now / best.bottleneck, why
+    return best, now / bottleneck(seconds, best), why
 
 
 def _judge(state: _Resolve, found: _Round, observation: Observation) -> Turn:
