@@ -22,8 +22,8 @@ from tvm_hetero.online.policies import make_policy
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.simulator import (
     Disturbance,
-    Replay,
     Stream,
+    StreamReplay,
     best_throughput,
     replay_stream,
 )
@@ -111,7 +111,7 @@ def stream_rows(
         }  # fmt: skip
 
 
-def figures(found: Replay, peak: float) -> Row:
+def figures(found: StreamReplay, peak: float) -> Row:
     """Latency and throughput of a stream, and the share of windows below levels of the peak."""
     rates = found.rates(_WINDOW)
     below = {str(n): sum(rate < n / 100 * peak for rate in rates) / len(rates) for n in LEVELS}
@@ -148,7 +148,7 @@ def lasting_rows(network: str, count: int) -> Iterator[Row]:
             yield row
 
 
-def first_settled(found: Replay, static: Configuration) -> Configuration:
+def first_settled(found: StreamReplay, static: Configuration) -> Configuration:
     """What the first search after the disturbance settled on."""
     for turnover in found.turnovers:
         if turnover.request > _ONSET and turnover.proposal.phase == "settled":
@@ -156,7 +156,7 @@ def first_settled(found: Replay, static: Configuration) -> Configuration:
     return static
 
 
-def first_trials(found: Replay) -> list[Configuration]:
+def first_trials(found: StreamReplay) -> list[Configuration]:
     """What that search tried."""
     tried = []
     for turnover in found.turnovers:
