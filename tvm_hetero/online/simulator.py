@@ -205,7 +205,7 @@ class _Run:
         found.bottlenecks.append(max(times))
         found.trying.append(self.proposal.searching)
         self.window.append((found.ended[-1], tuple(times)))
-        if len(self.window) == self.proposal.requests and not self.waiting:
+        if len(self.window) >= self.proposal.requests:
             self.close(q)
 
     def close(self, q: int) -> None:
@@ -238,13 +238,10 @@ class _Run:
         self.state, proposal = self.policy.step(self.state, observation)
         same = proposal.configuration == self.proposal.configuration
         if not same or proposal.searching != self.proposal.searching:
-            self.window = []
+            self.window, self.waiting = [], []  # what went the old way is not asked for any more
         if not same or proposal.phase != "keep":
             self.adopt(proposal, q)
         self.proposal = proposal
-        if len(self.window) >= proposal.requests:
-            self.window = self.window[-proposal.requests :]
-            self.close(q - 1)
 
     def adopt(self, proposal: Proposal, q: int) -> None:
         """Note a proposal that is not merely to watch on."""

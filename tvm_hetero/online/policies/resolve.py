@@ -42,6 +42,8 @@ from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estima
 _TRIALS = 4
 # What is tried promises at least this much, and the setting's margin.
 _PROMISE = 0.01
+# And this much where no alarm asks for it.
+_PROMISE_UNASKED = 0.03
 # Two disturbances are one if they slow each stage by the same factor, but for this.
 _SAME = 0.1
 _REMEMBERED = 8
@@ -89,7 +91,8 @@ class _Resolve:
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
     just brought something, and its first baseline is still to be looked at. `calm`: requests that
     were watched since the last answer; `wait`: windows of the last rest.
-    `hold`: windows that an alarm has to last before it is answered; `held`: those so far.
+    `hold`: windows that an alarm has to last before it is answered; `held`: those so far;
+    `paid`: the last answer brought something, and nobody knows yet that it was in vain.
     """
 
     setting: Setting
@@ -106,6 +109,7 @@ class _Resolve:
     wait: int = 0
     hold: int = 0
     held: int = 0
+    paid: bool = False
 
     @property
     def quiet(self) -> list[list[float]]:
@@ -143,10 +147,12 @@ def step(state: _Resolve, observation: Observation) -> Turn:
         return _probe(replace(state, held=0), observation)
     if _is_hasty(state):
         return _rest(state, alarm)
+    if state.paid:
+        state = replace(state, hold=state.hold // 2, wait=state.wait // 2, paid=False)
     if state.held < state.hold:
         state = replace(state, held=state.held + 1)
         return state, keep(state.setting, state.here, f"{alarm.text()}: whether it lasts")
-    return _answer(replace(state, hold=state.hold // 2, held=0), observation, alarm)
+    return _answer(replace(state, held=0), observation, alarm)
 
 
 def _calibrate(state: _Resolve) -> _Resolve:
@@ -180,11 +186,12 @@ def _is_hasty(state: _Resolve) -> bool:
     return setting.rest > 0 and calm < _PAYS * _cost_of_answer(setting, len(state.here))
 
 
-def _longer_hold(state: _Resolve) -> int:
-    """Windows that the next alarm has to last, after an answer that was in vain."""
+def _in_vain(state: _Resolve) -> _Resolve:
+    """After an answer that was in vain the next alarm has to last longer."""
     setting = state.setting
     first = _cost_of_answer(setting, len(state.here)) // setting.window
-    return min(setting.rest, max(1, first, 2 * state.hold))
+    hold = min(setting.rest, max(1, first, 2 * state.hold))
+    return replace(state, hold=hold, paid=False)
 
 
 def _rest(state: _Resolve, alarm: Alarm) -> Turn:
@@ -193,7 +200,7 @@ def _rest(state: _Resolve, alarm: Alarm) -> Turn:
     first = 2 * _PAYS * _cost_of_answer(setting, len(state.here)) // setting.window
     wait = min(setting.rest, max(1, first, 2 * state.wait))
     detector = replace(after_search(state.detector, None, gained=True), resting=wait)
-    state = replace(state, hold=_longer_hold(state), detector=detector, wait=wait)
+    state = replace(_in_vain(state), detector=detector, wait=wait)
     state = replace(state, here=state.home, review=True, calm=0)
     why = f"{alarm.text()}, too soon after the last time: home for {wait} windows"
     return state, Proposal(state.home, state.setting.window, "settled", why)
@@ -205,7 +212,7 @@ def _answer(state: _Resolve, observation: Observation, alarm: Alarm) -> Turn:
     fresh = estimate_factors(state.setting, state.quiet, [observation])
     count = len(state.setting.places)
     factors = tuple(fresh.get(p, EQUAL) for p in range(count))
-    state = replace(state, factors=factors, wait=state.wait // 2)
+    state = replace(state, factors=factors)
     if alarm.direction == "fast" and state.here != state.home and _is_quiet(state, factors):
         state = replace(state, review=True)
         return _settle(state, state.home, True, alarm, f"{alarm.text()}: quiet, so back home")
@@ -219,7 +226,7 @@ def _review(state: _Resolve, observation: Observation) -> Turn:
     used = [state.factors[p] for p in state.here.places]
     hidden = set(state.home.places) - set(state.here.places)
     if state.here != state.home and _is_quiet(state, used) and not hidden:
-        state = replace(state, hold=_longer_hold(state))
+        state = _in_vain(state)
         return _settle(state, state.home, True, None, "it is quiet again already, so back home")
     return _begin_round(state, observation, None)
 
@@ -255,7 +262,8 @@ def _begin_round(state: _Resolve, observation: Observation, alarm: Alarm | None)
 
 def _next_trial(state: _Resolve, found: _Round) -> Turn:
     """Try the first candidate that promises enough, or settle on the best one seen."""
-    promise = 1 + max(_PROMISE, state.setting.margin)
+    least = _PROMISE if found.alarm is not None else _PROMISE_UNASKED
+    promise = 1 + max(least, state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
     if len(found.seen) <= (_TRIALS if state.wait == 0 else 1):
         for candidate, promised, why in _candidates(state, found):
@@ -315,7 +323,7 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
     if gained:
         why = f"{found.best.rate / found.origin.rate - 1:.0%} more than before"
         if found.alarm is not None:
-            state = replace(state, memory=_remember(state, found))
+            state = replace(state, memory=_remember(state, found), paid=True)
         elif not found.probing and _is_quiet(state, state.factors):
             state = replace(state, home=best)  # the static configuration was not the best in quiet
         state = replace(state, review=found.alarm is not None)
@@ -323,7 +331,7 @@ def _conclude(state: _Resolve, found: _Round, reason: str) -> Turn:
         why = "nothing better, so it stays"
     wait = _PROBE if gained else min(_LONGEST_PROBE, 2 * state.probe[1])
     if found.alarm is not None and not gained:
-        state = replace(state, hold=_longer_hold(state))
+        state = _in_vain(state)
     if found.probing:
         state = replace(state, probe=(wait, wait))
     return _settle(state, best, gained, found.alarm, f"{reason}{why}")
