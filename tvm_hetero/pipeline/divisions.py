@@ -10,7 +10,8 @@ ms on teams of two cores and 1.53 ms on each), so ways are compared by running t
                    device is one core
 
 Only for latency: in a pipeline a core for each request is never behind, and energy and cost are
-not judged by time. With costs that are estimates nothing is known of meetings.
+not judged by time. Where the most costs are estimates (`ESTIMATING`), for a plan in seconds, there
+is one way: teams. Other costs than measured ones are for devices elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from contextlib import contextmanager
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import CostModel
-from tvm_hetero.cost_models.registry import measures
+from tvm_hetero.cost_models.registry import ESTIMATING, measures
 from tvm_hetero.cost_models.store import KernelKey
 from tvm_hetero.errors import HeteroError, SolverError
 from tvm_hetero.pipeline.options import PartitionOptions
@@ -45,9 +46,10 @@ Contests = dict[KernelKey, str]
 def ways_to_divide(how: PartitionOptions) -> list[Division]:
     """How this machine's cores are divided where plans can be run, the likeliest way first."""
     model = how.cost_model if isinstance(how.cost_model, str) else how.cost_model.name
-    if how.objective.kind != "latency" or not measures(model):
+    if how.objective.kind != "latency" or not (measures(model) or model == ESTIMATING):
         return [Division()]
-    return usual_divisions(Platform.detect())
+    ways = usual_divisions(Platform.detect())
+    return ways[:1] if model == ESTIMATING else ways
 
 
 def division_here(how: PartitionOptions) -> Division:
