@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ class Division:
 ONE_CORE_EACH = Division(teams="1")
 
 
-def usual_divisions(platform: Platform) -> list[Division]:
+def usual_divisions(platform: Platform, root: str | os.PathLike[str] = "/") -> list[Division]:
     """The ways that may each be the quickest for one input at a time, the likeliest first.
 
     Teams of cores; what is there, divided; each core by itself, where that is not the same. A
@@ -43,13 +44,14 @@ def usual_divisions(platform: Platform) -> list[Division]:
     Parameters
     ----------
     platform : what `Platform.detect()` has found.
+    root : as there.
     """
     devices = platform.devices
     if len(devices) < 2 or not all(device.cores for device in devices):
         return [Division()]
     cores = [core for device in devices for core in device.cores]
     # No team has cores of several kinds.
-    widest = max(Counter(map(read_core_kind, cores)).values())
+    widest = max(Counter(read_core_kind(core, root) for core in cores).values())
     teams = ALL if len(cores) <= _ALL_WIDTHS else f"1,{widest}"
     ways = [Division(teams=teams), Division()]
     return ways if len(cores) == len(devices) else [*ways, ONE_CORE_EACH]
