@@ -58,6 +58,14 @@ def test_a_plan_in_seconds_is_on_teams_alone() -> None:
 
 
 @TWO_CORES
+def test_of_a_batch_parts_of_the_cores_take_elements_and_teams_are_tried_beside() -> None:
+    batch = replace(LATENCY, objective=Objective("latency", 4))
+    ways = ways_to_divide(batch)
+    assert ways[0] == division_here(batch) == Division()
+    assert {way.teams for way in ways} == {way.teams for way in ways_to_divide(LATENCY)}
+
+
+@TWO_CORES
 def test_one_plan_is_on_teams_unless_its_solver_knows_none() -> None:
     assert division_here(LATENCY) == usual_divisions(Platform.detect())[0]
     assert division_here(replace(LATENCY, solver="segments")) == Division()
