@@ -53,6 +53,10 @@ def test_for_throughput_cores_are_divided() -> None:
     assert ways_to_divide(THROUGHPUT) == [Division()]
 
 
+def test_annotations_name_devices_of_divided_cores() -> None:
+    assert ways_to_divide(replace(LATENCY, respect_annotations=True)) == [Division()]
+
+
 def test_a_plan_in_seconds_is_on_teams_alone() -> None:
     assert ways_to_divide(PartitionOptions.quick()) == usual_divisions(Platform.detect())[:1]
 

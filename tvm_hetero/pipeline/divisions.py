@@ -50,7 +50,9 @@ Contests = dict[KernelKey, str]
 def ways_to_divide(how: PartitionOptions) -> list[Division]:
     """How this machine's cores are divided where plans can be run, the likeliest way first."""
     model = how.cost_model if isinstance(how.cost_model, str) else how.cost_model.name
-    if how.objective.kind != "latency" or not (measures(model) or model == ESTIMATING):
+    measured = measures(model) or model == ESTIMATING
+    # What a model's annotations name by number are the devices that there are without teams.
+    if how.objective.kind != "latency" or how.respect_annotations or not measured:
         return [Division()]
     ways = usual_divisions(Platform.detect())
     if how.objective.batch > 1:
