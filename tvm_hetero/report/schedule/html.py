@@ -76,6 +76,16 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class SvgPicture:
+    """Another picture under a heading: SVG that a module of this package made, and its style."""
+
+    title: str
+    svg: str
+    style: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class HtmlTable:
     """A table under a heading."""
 
@@ -87,7 +97,10 @@ class HtmlTable:
 
 @dataclass(frozen=True)
 class Page:
-    """What a report says. All charts share one time scale; `lanes` come first in each."""
+    """What a report says. All charts share one time scale; `lanes` come first in each.
+
+    Pictures stand above the charts.
+    """
 
     title: str
     subtitle: str = ""
@@ -97,6 +110,7 @@ class Page:
     charts: Sequence[Chart] = ()
     tables: Sequence[HtmlTable] = ()
     lanes: Sequence[str] = field(default=())
+    pictures: Sequence[SvgPicture] = ()
 
 
 def report_html(page: Page) -> str:
@@ -106,17 +120,30 @@ def report_html(page: Page) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        f"<title>{_safe(page.title)}</title><style>{_STYLE}{CHART_STYLE}</style></head><body>",
+        f"<title>{_safe(page.title)}</title><style>{_styles(page)}</style></head><body>",
         f"<h1>{_safe(page.title)}</h1>",
         _paragraph(page.subtitle),
     ]
     if page.verdict:
         parts.append(f'<div class="verdict {page.tone}">{_safe(page.verdict)}</div>')
     parts.append(_figures(page.figures))
+    parts.extend(_section(p.title, p.note, p.svg) for p in page.pictures)
     parts.append(_charts(page))
     parts.extend(_table(table) for table in page.tables)
     parts.append("</body></html>")
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def _styles(page: Page) -> str:
+    """Each style once."""
+    return "".join(dict.fromkeys([_STYLE, CHART_STYLE, *(p.style for p in page.pictures)]))
+
+
+def _section(title: str, note: str, picture: str) -> str:
+    return (
+        f"<section><h2>{_safe(title)}</h2>{_paragraph(note)}"
+        f'<div class="chart">{picture}</div></section>'
+    )
 
 
 def _safe(text: object) -> str:
@@ -155,10 +182,7 @@ def _charts(page: Page) -> str:
             margin=names_margin(names),
             standalone=False,
         )
-        sections.append(
-            f"<section><h2>{_safe(chart.title)}</h2>{_paragraph(chart.note)}"
-            f'<div class="chart">{picture}</div></section>'
-        )
+        sections.append(_section(chart.title, chart.note, picture))
     return "\n".join(sections)
 
 
