@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HEADERS = ("policy", "before", "disturbed", "after", "of the best", "trials", "switches",
            "p50", "p99", "to 90 %")  # fmt: skip
-_CHANGE_HEADERS = ("policy", "at", "request", "what", "configuration", "why")
+_CHANGE_HEADERS = ("at", "request", "what", "configuration", "why")
 # Windows of a picture's row, and of a line of text.
 _POINTS, _COLUMNS = 240, 60
 # Changes of a policy that a page lists.
@@ -89,8 +89,7 @@ def best_text(best: BestRates) -> str:
     if best.disturbed is None or best.quiet is None:
         return "The best configuration is not known: there are too many places to prove it."
     return (
-        f"The best: {_rate(best.quiet)} in quiet, {_rate(best.disturbed)} disturbed "
-        f"({best.how})."
+        f"The best: {_rate(best.quiet)} in quiet, {_rate(best.disturbed)} disturbed ({best.how})."
     )
 
 
@@ -111,9 +110,7 @@ def _bars(compared: PolicyComparison) -> list[str]:
 def shaded(outcome: StreamOutcome, spans: DisturbedSpans) -> list[tuple[float, float]]:
     """When the stream was disturbed, s, as far as it came."""
     count = len(outcome.ended)
-    return [
-        (outcome.moment(a), outcome.moment(min(b, count))) for a, b in spans.spans if a < count
-    ]
+    return [(outcome.moment(a), outcome.moment(min(b, count))) for a, b in spans.spans if a < count]
 
 
 def comparison_page(compared: PolicyComparison) -> Page:
@@ -122,19 +119,21 @@ def comparison_page(compared: PolicyComparison) -> Page:
     from tvm_hetero.report.schedule.html import HtmlTable, Page, SvgPicture
 
     picture = rate_svg([_row(o, compared) for o in compared.outcomes], standalone=False)
-    changes = [row for o in compared.outcomes for row in change_rows(o)]
     notes = [[o.policy, o.note] for o in compared.outcomes if o.note]
     tables = [
         HtmlTable(
             "Policies",
             HEADERS,
             figure_rows(compared),
-            "Requests a second before, under and after the disturbance, in the end of which the "
-            "best configuration is the measure; latency of all requests; seconds from a "
-            "disturbance's begin until 90 % of the best are kept.",
+            "Requests a second before, while and after something disturbed, and which share of the "
+            "best configuration's that was while it did; latency of all requests; how long it took "
+            "from a disturbance's begin until 90 % of the best were reached, and kept.",
         ),
-        HtmlTable("Switches", _CHANGE_HEADERS, changes),
     ]
+    for outcome in compared.outcomes:
+        if outcome.changes:
+            title = f"Switches of {outcome.policy}"
+            tables.append(HtmlTable(title, _CHANGE_HEADERS, change_rows(outcome)))
     if notes:
         tables.append(HtmlTable("Notes", ("policy", "note"), notes))
     return Page(
@@ -183,7 +182,6 @@ def change_rows(outcome: StreamOutcome) -> list[list[str]]:
     """A row a switch or end of a search; of very many the first ones."""
     rows = [
         [
-            outcome.policy,
             f"{change.seconds:.2f} s",
             str(change.request),
             "switch" if change.switched else "settled",
@@ -194,7 +192,7 @@ def change_rows(outcome: StreamOutcome) -> list[list[str]]:
     ]
     more = len(outcome.changes) - _LISTED
     if more > 0:
-        rows.append([outcome.policy, "", "", f"and {more} more", "", ""])
+        rows.append(["", "", f"and {more} more", "", ""])
     return rows
 
 

@@ -109,9 +109,15 @@ def compare_recorded(steps: Steps, path: Path, wish: AdaptWish) -> PolicyCompari
         raise UsageError("--input is for an artifact; a recording has no inputs")
     names = wish.names(_RECORDED)
     recording = Recording.load(path)
+    places = recorded_places(recording, wish.places or _PLACES)
+    if wish.place >= len(places):
+        raise UsageError(
+            f"--place {wish.place}: there are {len(places)} places, 0 to {len(places) - 1}; "
+            "give another number, or more --places"
+        )
     trial = RecordedTrial(
         recording,
-        recorded_places(recording, wish.places or _PLACES),
+        places,
         _scenario(recording, wish.disturb),
         wish.place,
         wish.spans(wish.requests or _REQUESTS),
@@ -137,11 +143,8 @@ def _scenario(recording: Recording, wanted: str) -> str:
     for candidate in (wanted, kind, f"{kind}@own", f"{kind}@beside"):
         if candidate in there:
             return candidate
-    known = ", ".join(there) or "none"
-    raise UsageError(
-        f"--disturb {wanted!r}: nothing like it was recorded; the recording has {known}"
-        f"{nearest(wanted, there) if there else ''}"
-    )
+    more = nearest(wanted, there) if there else "; record the model again, with --disturb"
+    raise UsageError(f"--disturb {wanted!r}: nothing like it was recorded{more}")
 
 
 def compare_live(steps: Steps, path: Path, wish: AdaptWish) -> PolicyComparison:

@@ -134,9 +134,7 @@ def _rate(outcome: StreamOutcome, spans: Sequence[tuple[int, int]]) -> float | N
     return sum(b - a for a, b in kept) / seconds if seconds > 0 else None
 
 
-def _recovery(
-    outcome: StreamOutcome, spans: DisturbedSpans, best: float | None
-) -> float | None:
+def _recovery(outcome: StreamOutcome, spans: DisturbedSpans, best: float | None) -> float | None:
     """The median over disturbances; one without a recovery counts as one that takes for ever."""
     if best is None:
         return None
@@ -169,4 +167,3 @@ def rate_points(outcome: StreamOutcome, points: int) -> list[tuple[float, float]
         for n, begin, end in zip(sizes, ends, ends[1:], strict=False)
         if end > begin
     ]
-

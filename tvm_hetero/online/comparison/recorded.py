@@ -38,9 +38,7 @@ class RecordedTrial:
     stream: Stream = field(init=False)
 
     def __post_init__(self) -> None:
-        disturbances = (
-            Disturbance(self.scenario, self.place, a, b) for a, b in self.spans.spans
-        )
+        disturbances = (Disturbance(self.scenario, self.place, a, b) for a, b in self.spans.spans)
         noise = self.seed if self.recording.noise else None
         stream = Stream(
             self.recording, self.places, self.spans.requests, tuple(disturbances), noise_seed=noise

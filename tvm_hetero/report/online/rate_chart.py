@@ -24,7 +24,7 @@ _ROW, _GAP = 96, 30  # height of a row, and between two, px
 _TOP, _FOOT = 24, 58  # room above the rows, and below for the axis and the legend, px
 _RIGHT = 16
 _TICK = 9  # height of a switch's tick, px
-_Y_TICKS, _X_TICKS = 3, 9
+_Y_TICKS, _X_TICKS = 5, 9
 # Beyond the highest rate, so that it is not on the edge.
 _HEADROOM = 1.08
 

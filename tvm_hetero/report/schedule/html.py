@@ -20,6 +20,8 @@ from tvm_hetero.util.untrusted_names import printable
 
 Tone = Literal["good", "bad", "plain"]
 
+# Characters of a cell that is not broken into lines.
+_SHORT = 12
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --faint: #5f6b7a; --page: #ffffff;
@@ -52,6 +54,7 @@ th { text-align: left; color: var(--faint); font-weight: 600; position: sticky; 
   background: var(--page); }
 th, td { padding: 5px 12px; border-bottom: 1px solid var(--line); }
 td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+td.short { white-space: nowrap; }
 tr:last-child td { border-bottom: none; }
 """
 
@@ -189,10 +192,15 @@ def _charts(page: Page) -> str:
 def _table(table: HtmlTable) -> str:
     head = "".join(f"<th>{_safe(header)}</th>" for header in table.headers)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
+        "<tr>" + "".join(_cell(_safe(cell)) for cell in row) + "</tr>" for row in table.rows
     )
     return (
         f"<section><h2>{_safe(table.title)}</h2>{_paragraph(table.note)}"
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>"
     )
+
+
+def _cell(text: str) -> str:
+    """Numbers and short names stay in one line, whatever stands beside them."""
+    return f'<td class="short">{text}</td>' if len(text) <= _SHORT else f"<td>{text}</td>"
