@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.online.comparison.outcome import (
@@ -173,7 +174,7 @@ def _best_levels(
     moments = [outcome.moment(edge) for edge in edges]
     return [
         (a, b, best.disturbed if number % 2 else best.quiet)
-        for number, (a, b) in enumerate(zip(moments, moments[1:], strict=False))
+        for number, (a, b) in enumerate(pairwise(moments))
         if b > a
     ]
 

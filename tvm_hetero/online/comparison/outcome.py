@@ -18,6 +18,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.online.comparison.spans import DisturbedSpans
@@ -160,10 +161,6 @@ def rate_points(outcome: StreamOutcome, points: int) -> list[tuple[float, float]
     count = len(outcome.ended)
     size = max(1, round(count / points))
     edges = [*range(0, count, size), count]
-    ends = [outcome.moment(q) for q in edges]
-    sizes = [b - a for a, b in zip(edges, edges[1:], strict=False)]
-    return [
-        (end, n / (end - begin))
-        for n, begin, end in zip(sizes, ends, ends[1:], strict=False)
-        if end > begin
-    ]
+    moments = [outcome.moment(q) for q in edges]
+    windows = zip(pairwise(edges), pairwise(moments), strict=True)
+    return [(end, (b - a) / (end - begin)) for (a, b), (begin, end) in windows if end > begin]

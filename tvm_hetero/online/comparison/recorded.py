@@ -121,8 +121,8 @@ def best_rates(trial: RecordedTrial) -> BestRates:
 
     Where places are too many to prove it, there is none.
     """
-    rates = [_best_rate(trial, disturbed) for disturbed in (None, trial.scenario)]
-    return BestRates(*rates, "the exact best of all configurations, of recorded times")
+    how = "the exact best of all configurations, of recorded times"
+    return BestRates(_best_rate(trial, None), _best_rate(trial, trial.scenario), how)
 
 
 def _best_rate(trial: RecordedTrial, scenario: str | None) -> float | None:
