@@ -95,6 +95,7 @@ void Worker::Join() {
 
 void Worker::ThreadMain(std::promise<void> ready) {
   try {
+    MaybeFail(FaultKind::kWorker);
     SetUpThread();
     SetUpTeam();
     SetUpStreams();

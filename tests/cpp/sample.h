@@ -96,8 +96,9 @@ class Sample {
   explicit Sample(Meeting meeting) : Sample(-1, meeting) {}
   explicit Sample(Cores cores) : Sample(-1, Meeting::kNone, cores) {}
   /*! \brief One that takes over from another, on the same cores. */
-  explicit Sample(const Sample* before, Meeting meeting = Meeting::kNone)
-      : Sample(-1, meeting, Cores::kPinned, before) {}
+  static Sample After(const Sample& before, Meeting meeting = Meeting::kNone) {
+    return Sample(-1, meeting, Cores::kPinned, &before);
+  }
 
   template <typename... Args>
   ffi::Any Call(const char* name, Args&&... args) const {

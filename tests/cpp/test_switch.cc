@@ -69,7 +69,7 @@ TEST(ACoreGoesOverWhenTheOldPlanIsThroughThere) {
   ClosedGate closed;
   const int64_t first = old.Submit(Filled(kGated));
   TheGate().AwaitArrival();
-  Sample next(&old);
+  Sample next = Sample::After(old);
   CHECK(!Retire(old, 0));
   const int64_t second = next.Submit(Filled(2));
   CHECK(!next.Wait(second, 0.02));
@@ -83,7 +83,7 @@ TEST(WhatIsSkippedNeedsNoCore) {
   ClosedGate closed;
   old.Submit(Filled(kGated));
   TheGate().AwaitArrival();
-  Sample next(&old);
+  Sample next = Sample::After(old);
   for (int i = 0; i < 20; ++i) {
     const int64_t id = next.Submit(Filled(1));
     CHECK(id > 0);
@@ -96,7 +96,7 @@ TEST(WhatIsSkippedNeedsNoCore) {
 
 TEST(TheOldOneMayBeDroppedInsteadOfRetired) {
   auto old = std::make_unique<Sample>(Cores::kPinned);
-  Sample next(old.get());
+  Sample next = Sample::After(*old);
   const int64_t id = next.Submit(Filled(1));
   old.reset();
   CHECK(next.Outcome(id, 1) == "");
@@ -105,7 +105,7 @@ TEST(TheOldOneMayBeDroppedInsteadOfRetired) {
 TEST(TheNewOneMayBeDroppedAndTheOldOneGoesOn) {
   Sample old(Cores::kPinned);
   for (int i = 0; i < 5; ++i) {
-    Sample next(&old);
+    Sample next = Sample::After(old);
     old.CheckServes(static_cast<float>(i));
     if (i % 2 == 1) next.Submit(Filled(1));
   }
@@ -117,7 +117,8 @@ TEST(OneAfterTheOtherWithRequestsInFlight) {
   for (int round = 0; round < 20; ++round) {
     std::vector<int64_t> ids;
     while (int64_t id = now->Submit(Filled(static_cast<float>(round)), 0, 0)) ids.push_back(id);
-    auto next = std::make_unique<Sample>(now.get(), round % 3 == 0 ? Meeting::kOfBoth : Meeting::kNone);
+    const Meeting meeting = round % 3 == 0 ? Meeting::kOfBoth : Meeting::kNone;
+    auto next = std::make_unique<Sample>(Sample::After(*now, meeting));
     CHECK(!ids.empty());
     Retire(*now, 0);
     const int64_t id = next->Submit(Filled(7));
@@ -161,7 +162,8 @@ class Current {
 
 void SwitchAtOnce(Current* current, int number) {
   const std::shared_ptr<Sample> old = current->Get();
-  auto next = std::make_shared<Sample>(old.get(), number % 2 == 0 ? Meeting::kOfBoth : Meeting::kNone);
+  const Meeting meeting = number % 2 == 0 ? Meeting::kOfBoth : Meeting::kNone;
+  auto next = std::make_shared<Sample>(Sample::After(*old, meeting));
   current->Set(next);
   CHECK(Retire(*old));
   old->Call("stop");
@@ -199,7 +201,7 @@ int SwitchAtEveryNthOf(const std::string& kind) {
       Fault fault(kind, nth);
       for (int x = 0; x < 3; ++x) ids.push_back(old->Submit(Filled(static_cast<float>(x))));
       try {
-        next = std::make_unique<Sample>(old.get());
+        next = std::make_unique<Sample>(Sample::After(*old));
       } catch (const std::exception& error) {
         CHECK_CONTAINS(error.what(), "injected fault");
         ++failed;
@@ -232,10 +234,10 @@ TEST(AWorkerThatCouldNotBeStartedAgainHoldsNoCore) {
     CHECK_CONTAINS(old.Outcome(old.Submit(Filled(1)), 1), "died");
   }
   {
-    Fault fault("allocation", 1);
+    Fault fault("worker", 1);
     CHECK_CONTAINS(Thrown([&] { old.Submit(Filled(1)); }), "injected fault");
   }
-  Sample next(&old);
+  Sample next = Sample::After(old);
   CHECK(Retire(old));
   next.CheckServes(1);
 }

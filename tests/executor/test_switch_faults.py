@@ -163,6 +163,9 @@ def test_a_worker_whose_restart_failed_holds_no_core(executable: Executable) -> 
         inject("worker", 1)
         with pytest.raises(RunError, match="died"):
             executor.run(x=vector(1))
+        inject("worker", 1)
+        with pytest.raises(RunError, match=r"worker 'w0': .*injected fault"):
+            executor.run(x=vector(1))
         inject("worker", 0)
         executor.switch("other")
         assert executor.run(x=vector(2))[0].numpy()[0] == 4
