@@ -79,7 +79,7 @@ bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) 
 }
 
 void RequestDesk::RequireOpen() const {
-  // In this order: who comes late to what was retired, and has ended since, is to go elsewhere.
+  // This first: who comes too late for a plan that is through and closed has another one to go to.
   if (retired_) throw ffi::Error("RuntimeError", "retired: another plan takes what comes", "");
   if (closed_) TVM_FFI_THROW(RuntimeError) << "the executor is closed: make a new one";
 }
