@@ -245,9 +245,9 @@ class Executor(Measured, Closeable):
 
         What is in flight ends by the plan by which it began; no request is lost, worked on twice,
         or out of its order in `map`. Nothing is compiled and no weight copied: the plans share
-        both (`tvm_hetero.executor.plan_switch`). While the old plan has something in flight there are the
-        slots of both, so a switch waits until the one before is through; `await_drained` waits for
-        its own end.
+        both (`tvm_hetero.executor.plan_switch`). While the old plan has something in flight there
+        are the slots of both, so a switch waits until the one before is through; `await_drained`
+        waits for its own end.
 
         Parameters
         ----------

@@ -57,10 +57,11 @@ def stream(
 ) -> Iterator[tuple[RequestTensors, list[Any]]]:
     """Each request with the plan's outputs of it, in order.
 
-    Requests are fetched while fewer than `PlanSwitch.frames` are in flight or wait to be handed out,
-    and there is room in the executor, which others may use too. An output is handed out as soon as
-    room is needed, or no more requests come. If a request fails, or `requests` does, what stands
-    before is handed out first, as by a loop of runs. Ending the iterator early cancels the rest.
+    Requests are fetched while fewer than `PlanSwitch.frames` are in flight or wait to be handed
+    out, and there is room in the executor, which others may use too. An output is handed out as
+    soon as room is needed, or no more requests come. If a request fails, or `requests` does, what
+    stands before is handed out first, as by a loop of runs. Ending the iterator early cancels the
+    rest.
     """
     waiting: deque[tuple[Ticket, RequestTensors]] = deque()
     source = iter(requests)

@@ -13,7 +13,8 @@ from tvm_hetero.online.configuration import Place
 from tvm_hetero.online.optimum import find_optimum
 from tvm_hetero.online.policies import make_policy
 from tvm_hetero.online.policy import Setting
-from tvm_hetero.online.simulator import Disturbance, Stream, StreamReplay, replay_stream
+from tvm_hetero.online.simulator import StreamReplay, replay_stream
+from tvm_hetero.online.stream import Disturbance, Stream
 from tvm_hetero.online.table import Recording
 
 
