@@ -66,9 +66,9 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("attention", "convolution.winograd", "gather_scatter", "matmul", "ordered", "rowwise"),
         ("convolution", "quantized", "recurrent"), ("rules",), ("tuning",), ("",),
     ),
-    "online": (("",), ("policies", "record"), ("live",)),
+    "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "planning": (("helix",), ("",)),
-    "report": (("", "schedule"), ("planning", "run")),
+    "report": (("", "schedule"), ("online", "planning", "run")),
     "solvers": (
         ("core",), ("timing",), ("native",), ("stage_dp",), ("lists",),
         ("counting", "cpsat", "exhaustive", "milp", "search"), ("stages",), ("throughput",),

@@ -21,6 +21,7 @@ from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
 from tvm_hetero.cli.shared.interrupt import INTERRUPTED
 from tvm_hetero.cli.verbs import (
+    adapt,
     bench,
     check,
     cluster,
@@ -129,6 +130,7 @@ def options(
 app.command("devices")(devices.devices)
 app.command("partition")(partition.partition)
 app.command("run")(run.run)
+app.command("adapt")(adapt.adapt)
 app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)
 app.command("bench")(bench.bench)

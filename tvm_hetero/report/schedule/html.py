@@ -20,6 +20,8 @@ from tvm_hetero.util.untrusted_names import printable
 
 Tone = Literal["good", "bad", "plain"]
 
+# Characters of a cell that is not broken into lines.
+_SHORT = 12
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --faint: #5f6b7a; --page: #ffffff;
@@ -52,6 +54,7 @@ th { text-align: left; color: var(--faint); font-weight: 600; position: sticky; 
   background: var(--page); }
 th, td { padding: 5px 12px; border-bottom: 1px solid var(--line); }
 td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+td.short { white-space: nowrap; }
 tr:last-child td { border-bottom: none; }
 """
 
@@ -76,6 +79,16 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class SvgPicture:
+    """Another picture under a heading: SVG that a module of this package made, and its style."""
+
+    title: str
+    svg: str
+    style: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class HtmlTable:
     """A table under a heading."""
 
@@ -87,7 +100,10 @@ class HtmlTable:
 
 @dataclass(frozen=True)
 class Page:
-    """What a report says. All charts share one time scale; `lanes` come first in each."""
+    """What a report says. All charts share one time scale; `lanes` come first in each.
+
+    Pictures stand above the charts.
+    """
 
     title: str
     subtitle: str = ""
@@ -97,6 +113,7 @@ class Page:
     charts: Sequence[Chart] = ()
     tables: Sequence[HtmlTable] = ()
     lanes: Sequence[str] = field(default=())
+    pictures: Sequence[SvgPicture] = ()
 
 
 def report_html(page: Page) -> str:
@@ -106,17 +123,30 @@ def report_html(page: Page) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        f"<title>{_safe(page.title)}</title><style>{_STYLE}{CHART_STYLE}</style></head><body>",
+        f"<title>{_safe(page.title)}</title><style>{_styles(page)}</style></head><body>",
         f"<h1>{_safe(page.title)}</h1>",
         _paragraph(page.subtitle),
     ]
     if page.verdict:
         parts.append(f'<div class="verdict {page.tone}">{_safe(page.verdict)}</div>')
     parts.append(_figures(page.figures))
+    parts.extend(_section(p.title, p.note, p.svg) for p in page.pictures)
     parts.append(_charts(page))
     parts.extend(_table(table) for table in page.tables)
     parts.append("</body></html>")
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def _styles(page: Page) -> str:
+    """Each style once."""
+    return "".join(dict.fromkeys([_STYLE, CHART_STYLE, *(p.style for p in page.pictures)]))
+
+
+def _section(title: str, note: str, picture: str) -> str:
+    return (
+        f"<section><h2>{_safe(title)}</h2>{_paragraph(note)}"
+        f'<div class="chart">{picture}</div></section>'
+    )
 
 
 def _safe(text: object) -> str:
@@ -155,20 +185,22 @@ def _charts(page: Page) -> str:
             margin=names_margin(names),
             standalone=False,
         )
-        sections.append(
-            f"<section><h2>{_safe(chart.title)}</h2>{_paragraph(chart.note)}"
-            f'<div class="chart">{picture}</div></section>'
-        )
+        sections.append(_section(chart.title, chart.note, picture))
     return "\n".join(sections)
 
 
 def _table(table: HtmlTable) -> str:
     head = "".join(f"<th>{_safe(header)}</th>" for header in table.headers)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
+        "<tr>" + "".join(_cell(_safe(cell)) for cell in row) + "</tr>" for row in table.rows
     )
     return (
         f"<section><h2>{_safe(table.title)}</h2>{_paragraph(table.note)}"
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>"
     )
+
+
+def _cell(text: str) -> str:
+    """Numbers and short names stay in one line, whatever stands beside them."""
+    return f'<td class="short">{text}</td>' if len(text) <= _SHORT else f"<td>{text}</td>"

@@ -1,0 +1,1 @@
+"""Pictures and words about pipelines that are tuned while they run."""
