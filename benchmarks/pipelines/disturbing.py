@@ -20,13 +20,8 @@ from tvm_hetero.online.configuration import Configuration, Place
 from tvm_hetero.online.optimum import bottleneck, find_optimum
 from tvm_hetero.online.policies import make_policy
 from tvm_hetero.online.policy import Setting
-from tvm_hetero.online.simulator import (
-    Disturbance,
-    Stream,
-    StreamReplay,
-    best_throughput,
-    replay_stream,
-)
+from tvm_hetero.online.simulator import StreamReplay, best_throughput, replay_stream
+from tvm_hetero.online.stream import Disturbance, Stream
 from tvm_hetero.online.table import Recording
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from itertools import combinations, islice, pairwise
 import pytest
 
 from tests.online.driving import Seen, drive, search_once
-from tests.online.settings import random_setting, single_cores
+from tests.online.settings import observe, random_setting, single_cores
 from tests.online.test_optimum import every_configuration
 from tvm_hetero.errors import UsageError
 from tvm_hetero.online.adaptation import adaptive_policy
@@ -215,6 +215,22 @@ def test_lls_stops_where_the_throughput_begins_to_fall() -> None:
         assert all(a <= b * (1 + 1e-9) for a, b in pairwise(rates[:-1]))
 
 
+def test_hints_alone_are_enough_to_begin_with_even_where_a_block_has_no_work() -> None:
+    places = single_cores("big", "little")
+    static = Configuration((2, 4), (0, 1))
+    setting = Setting(places, (3.0, 0.0, 1.0, 2.0), static, speeds=(2.0, 1.0), patience=1)
+    known = replace(setting, seconds=((1.5, 3.0), (0.1, 0.1), (0.5, 1.0), (1.0, 2.0)))
+    for name in policy_names():
+        policy = make_policy(name)
+        state, proposal = policy.begin(setting)
+        for _ in range(8):
+            assert known.seconds is not None
+            state, proposal = policy.step(
+                state, observe(known.seconds, proposal.configuration, proposal.requests)
+            )
+            check_configuration(proposal.configuration, 4, places)
+
+
 def test_static_never_changes_anything() -> None:
     setting = random_setting(3)
     for _, proposal in drive(make_policy("static"), setting, 5):
@@ -236,6 +252,7 @@ def test_policies_are_had_by_name_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     "change",
     [{"alpha": 0}, {"speeds": (1.0,)}, {"classes": ("compute",)}, {"seconds": ((1.0,),)},
+     {"seconds": ((float("inf"),) * 4,) * 8},
      {"static": Configuration((3,), (0,))}, {"margin": -1.0}, {"weights": (-1.0,) * 8}],
 )  # fmt: skip
 def test_a_setting_that_makes_no_sense_is_refused(change: dict[str, object]) -> None:

@@ -13,13 +13,8 @@ from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.policies import make_policy, policy_names
 from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
-from tvm_hetero.online.simulator import (
-    Disturbance,
-    Stream,
-    StreamReplay,
-    best_throughput,
-    replay_stream,
-)
+from tvm_hetero.online.simulator import StreamReplay, best_throughput, replay_stream
+from tvm_hetero.online.stream import Disturbance, Stream
 from tvm_hetero.online.table import ALONE, RecordedBlock, Recording
 
 PLACES = single_cores("big", "big", "little")

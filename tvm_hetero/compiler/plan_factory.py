@@ -75,7 +75,7 @@ class PlanFactory:
 
 def _what_counts(schedule: Schedule) -> Hashable:
     """All of a schedule on which its plan depends: of times, their order."""
-    starts = {row.start for row in (*schedule.executions, *schedule.copies)}
+    starts = {e.start for e in schedule.executions} | {c.start for c in schedule.copies}
     turn = {start: number for number, start in enumerate(sorted(starts))}
     runs = frozenset((turn[e.start], e.task, e.device, e.elements) for e in schedule.executions)
     moves = frozenset((turn[c.start], c.tensor, c.elements, c.src, c.dst) for c in schedule.copies)

@@ -11,8 +11,10 @@ beneath. In the order in which a run meets them:
     chain             a problem's tasks as a chain of blocks; a configuration as its schedule
     optimum           the exact best configuration for given seconds
     detection         whether stages take longer, or shorter again, than they did
+    slowdown          how much slower each place is, by what bounds its blocks
+    search            what searches count; `adaptation` makes policies of them, `slots` empty stages
     policies/         one file each, and the registry of their names
-    table             recorded seconds of blocks, alone and disturbed
+    table, stream     recorded seconds of blocks, alone and disturbed, and what is replayed of them
     simulator         a saturated pipeline replayed from such a table
 
 None of these starts anything: the same functions decide live, in the simulator and in tests. What

@@ -11,6 +11,7 @@ numbers. Policies by name: `tvm_hetero.online.policies`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -30,6 +31,8 @@ from tvm_hetero.online.observation import Observation
 Phase = Literal["keep", "try", "settled"]
 # A place of w cores is guessed to be this power of w as fast as one core, until it is measured.
 _SCALING = 0.9
+# No block takes less than this share of the heaviest one.
+_TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ class Setting:
         """seconds[block][place]: measured ones, else weights over speeds (in no unit)."""
         if self.seconds is not None:
             return self.seconds
-        speeds = self.hinted_speeds
-        return tuple(tuple(weight / speed for speed in speeds) for weight in self.weights)
+        speeds, tiny = self.hinted_speeds, _TINY * (max(self.weights) or 1.0)
+        return tuple(tuple(max(w, tiny) / speed for speed in speeds) for w in self.weights)
 
     @property
     def hinted_speeds(self) -> tuple[float, ...]:
@@ -106,12 +109,18 @@ def _check_hints(setting: Setting) -> None:
             "alpha, window, trial and patience are at least 1, margin and rest at least 0; got "
             f"{counts}, {setting.margin} and {setting.rest}"
         )
-    rows = setting.seconds
-    if rows is not None and (
-        len(rows) != setting.blocks
-        or any(len(row) != len(setting.places) or not min(row) > 0 for row in rows)
-    ):
-        raise UsageError("seconds: expected a time above 0 for each block on each place")
+    if setting.seconds is not None and not _are_times(setting.seconds, setting):
+        raise UsageError(
+            "seconds: expected a time above 0 for each block on each place; leave out places that "
+            "cannot run all blocks"
+        )
+
+
+def _are_times(rows: tuple[tuple[float, ...], ...], setting: Setting) -> bool:
+    count = len(setting.places)
+    return len(rows) == setting.blocks and all(
+        len(row) == count and 0 < min(row) <= max(row) < math.inf for row in rows
+    )
 
 
 @dataclass(frozen=True)

@@ -11,72 +11,26 @@ meanwhile still go the old way. Two things can be as in ODIN's own evaluation, a
 (docs/online.md): `Stream.instant`, a policy learns of each request before the next one enters,
 and `Stream.serial`, requests of a trial go through the pipeline one at a time.
 
-Disturbances are by request number (as there) or by time; a place has one scenario at a time.
 """
 
 from __future__ import annotations
 
 import math
-import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.online.configuration import Configuration, Place, check_configuration
+from tvm_hetero.online.configuration import check_configuration
 from tvm_hetero.online.observation import Observation, StageTime
-from tvm_hetero.online.optimum import find_optimum, stage_seconds
+from tvm_hetero.online.optimum import find_optimum
 from tvm_hetero.online.policy import Policy, Proposal, Setting
-from tvm_hetero.online.table import Recording
+from tvm_hetero.online.stream import Forecast, NoiseSource, Stream, Weather
 from tvm_hetero.util.statistics import quantile
 
 # 1.4826 times the median absolute deviation is the standard deviation of normal noise.
 _MAD = 1.4826
-# Which scenario each disturbed place has.
-_Weather = tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True)
-class Disturbance:
-    """`scenario` on `place` from `begin` to before `end`: request numbers, or seconds."""
-
-    scenario: str
-    place: int
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What is replayed.
-
-    Attributes
-    ----------
-    requests : how many.
-    disturbances : of two that are on one place at once the later one in the list counts.
-    unit : of their begin and end.
-    instant, serial : see the head of the file.
-    noise_seed : where the recording's noise begins; None: there is none.
-    """
-
-    recording: Recording
-    places: tuple[Place, ...]
-    requests: int
-    disturbances: tuple[Disturbance, ...] = ()
-    unit: Literal["requests", "seconds"] = "requests"
-    instant: bool = False
-    serial: bool = False
-    noise_seed: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.requests < 1:
-            raise UsageError(f"expected at least one request, got {self.requests}")
-        for each in self.disturbances:
-            if not 0 <= each.place < len(self.places):
-                raise UsageError(f"there is no place {each.place} to be disturbed")
-            self.recording.column(each.scenario, self.places[each.place])
 
 
 @dataclass(frozen=True)
@@ -159,8 +113,8 @@ class _Run:
         self.policy, self.stream = policy, stream
         self.found = StreamReplay()
         self.free = [0.0] * len(stream.places)
-        self.weather = _Forecast(stream)
-        self.noise = _Noise(stream)
+        self.weather = Forecast(stream)
+        self.noise = NoiseSource(stream)
         self.state, proposal = policy.begin(setting)
         # Requests of the window: number, end, seconds of the stages.
         self.window: list[tuple[float, tuple[float, ...]]] = []
@@ -259,66 +213,6 @@ def _stage_time(row: Sequence[float]) -> StageTime:
     return StageTime(middle, _MAD * statistics.median(abs(time - middle) for time in row))
 
 
-class _Forecast:
-    """Which scenario is where and when, and what stages take then."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        edges = {0.0, *(e for d in stream.disturbances for e in (d.begin, d.end))}
-        self.edges = sorted(edges)
-        self.spans = [self._between(begin) for begin in self.edges]
-        self.position = 0
-        self.known: dict[tuple[Configuration, _Weather], tuple[float, ...]] = {}
-        self.tables: dict[_Weather, tuple[tuple[float, ...], ...]] = {}
-
-    def _between(self, when: float) -> _Weather:
-        found = {d.place: d.scenario for d in self.stream.disturbances if d.begin <= when < d.end}
-        return tuple(sorted(found.items()))
-
-    def at(self, when: float) -> _Weather:
-        """The scenarios at a request, or at a time; asked in nearly rising order."""
-        edges = self.edges
-        while self.position + 1 < len(edges) and edges[self.position + 1] <= when:
-            self.position += 1
-        while self.position and edges[self.position] > when:
-            self.position -= 1
-        return self.spans[self.position]
-
-    def times(self, configuration: Configuration, weather: _Weather) -> tuple[float, ...]:
-        """Seconds of each stage."""
-        key = configuration, weather
-        if key not in self.known:
-            self.known[key] = stage_seconds(self.table(weather), configuration)
-        return self.known[key]
-
-    def table(self, weather: _Weather) -> tuple[tuple[float, ...], ...]:
-        """seconds[block][place]."""
-        if weather not in self.tables:
-            stream = self.stream
-            self.tables[weather] = stream.recording.seconds_on(stream.places, dict(weather))
-        return self.tables[weather]
-
-
-class _Noise:
-    """The recording's noise, from a random place on, over and over."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.ratios = stream.recording.noise if stream.noise_seed is not None else ()
-        if stream.noise_seed is not None and not self.ratios:
-            raise UsageError(
-                f"recording {stream.recording.name!r} has no noise; leave noise_seed out"
-            )
-        count = len(self.ratios)
-        self.place = random.Random(stream.noise_seed).randrange(count) if count else 0
-
-    def next(self) -> float:
-        """By which factor the next stage takes longer."""
-        if not self.ratios:
-            return 1.0
-        self.place = (self.place + 1) % len(self.ratios)
-        return self.ratios[self.place]
-
-
 def best_throughput(stream: Stream) -> list[float]:
     """Of each request the highest requests/s that any configuration has in its scenario.
 
@@ -326,8 +220,8 @@ def best_throughput(stream: Stream) -> list[float]:
     """
     if stream.unit != "requests":
         raise UsageError("the best throughput is known of disturbances by request number only")
-    forecast = _Forecast(stream)
-    known: dict[_Weather, float] = {}
+    forecast = Forecast(stream)
+    known: dict[Weather, float] = {}
     found = []
     for q in range(stream.requests):
         weather = forecast.at(q)

@@ -60,7 +60,7 @@ def record(
     random_weights: options.RandomWeights = None,
     json_output: options.AsJson = False,
 ) -> None:
-    """Record what a model's blocks take, for the simulator of online policies."""
+    """Record what blocks take, alone and disturbed."""
     from tvm_hetero.online.record.places import parse_places
     from tvm_hetero.online.record.scenarios import parse_scenarios
 

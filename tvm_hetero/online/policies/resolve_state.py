@@ -1,0 +1,172 @@
+"""What `resolve` knows: seconds in quiet, how slow each place is, what fitted before, its patience.
+
+The decisions are in `tvm_hetero.online.policies.resolve`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tvm_hetero.online.configuration import Configuration
+from tvm_hetero.online.detection import Alarm, Detector
+from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.optimum import find_near
+from tvm_hetero.online.policy import Setting
+from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
+
+# Two disturbances are one if they slow each stage by the same factor, but for this.
+SAME = 0.1
+_REMEMBERED = 8
+# What may be lost for a place that stays in use, and so shows when it is well again.
+SLACK = 0.005
+# Windows until an idle place is probed for the first time.
+PROBE = 4
+# An answer pays if nothing changes for this many times the requests that it takes.
+PAYS = 2
+
+
+@dataclass(frozen=True)
+class DisturbanceMemo:
+    """`fitting` was best when the stages of `here` were slower than in quiet by `ratios`."""
+
+    here: Configuration
+    ratios: tuple[float, ...]
+    fitting: Configuration
+
+
+@dataclass(frozen=True)
+class ResolveRound:
+    """A search that goes on: what raised it, what was seen of it, the best so far."""
+
+    alarm: Alarm | None
+    origin: Observation
+    best: Observation
+    seen: tuple[Observation, ...]
+    probing: bool = False
+
+    @property
+    def tried(self) -> set[Configuration]:
+        """What was seen under this disturbance."""
+        return {observation.configuration for observation in self.seen}
+
+
+@dataclass(frozen=True)
+class ResolveState:
+    """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
+
+    `probe`: windows until the next probe, and how many there were before it. `review`: a search has
+    just brought something, and its first baseline is still to be looked at. `calm`: requests that
+    were watched since the last answer; `wait`: windows of the last rest.
+    `hold`: windows that an alarm has to last before it is answered; `held`: those so far;
+    `paid`: the last answer brought something, and nobody knows yet that it was in vain.
+    """
+
+    setting: Setting
+    detector: Detector
+    here: Configuration
+    home: Configuration
+    scale: tuple[float, ...] = ()
+    factors: tuple[Factors, ...] = ()
+    memory: tuple[DisturbanceMemo, ...] = ()
+    round: ResolveRound | None = None
+    probe: tuple[int, int] = (PROBE, PROBE)
+    review: bool = False
+    calm: float = math.inf
+    wait: int = 0
+    hold: int = 0
+    held: int = 0
+    paid: bool = False
+
+    @property
+    def quiet(self) -> list[list[float]]:
+        """seconds[block][place] in quiet, calibrated."""
+        rows = self.setting.guessed
+        return [[time * s for time, s in zip(row, self.scale, strict=True)] for row in rows]
+
+    @property
+    def expected(self) -> list[list[float]]:
+        """seconds[block][place] as the places are now."""
+        return disturbed_seconds(self.setting, self.quiet, self.factors)
+
+
+def calibrate(state: ResolveState) -> ResolveState:
+    """Scale the given seconds so that they tell the first baseline."""
+    given, scale = state.setting.guessed, dict[int, float]()
+    for (a, b), place, time in zip(
+        state.here.ranges, state.here.places, state.detector.baseline, strict=True
+    ):
+        scale[place] = time / sum(given[block][place] for block in range(a, b))
+    usual = statistics.median(scale.values())
+    count = len(state.setting.places)
+    return replace(
+        state,
+        scale=tuple(scale.get(p, usual) for p in range(count)),
+        factors=(EQUAL,) * count,
+    )
+
+
+def cost_of_answer(setting: Setting, stages: int) -> int:
+    """Requests that an answer takes: watched until an alarm, in flight, and a trial."""
+    return setting.patience * setting.window + stages + 1 + setting.trial
+
+
+def is_hasty(state: ResolveState) -> bool:
+    """Whether things change sooner than an answer to them would pay: see `PAYS`."""
+    setting = state.setting
+    calm = state.calm - setting.patience * setting.window
+    return setting.rest > 0 and calm < PAYS * cost_of_answer(setting, len(state.here))
+
+
+def learn_quiet(state: ResolveState, observation: Observation) -> ResolveState:
+    """Places that are faster than in quiet: what was taken for quiet was none."""
+    fresh = estimate_factors(state.setting, state.quiet, [observation])
+    faster = {p: max(f) for p, f in fresh.items() if max(f) < 1 / (1 + state.setting.deviation)}
+    if not faster:
+        return state
+    scale = tuple(s * faster.get(p, 1.0) for p, s in enumerate(state.scale))
+    state = replace(state, scale=scale)
+    home = find_near(state.quiet, state.setting.places, state.home, SLACK)
+    return replace(state, home=home)
+
+
+def known_factors(state: ResolveState, seen: Sequence[Observation]) -> tuple[Factors, ...]:
+    """Factors of places that were seen; the others keep theirs."""
+    fresh = estimate_factors(state.setting, state.quiet, seen)
+    return tuple(fresh.get(p, old) for p, old in enumerate(state.factors))
+
+
+def is_quiet(state: ResolveState, factors: Sequence[Factors]) -> bool:
+    """Whether these factors are those of places that nothing disturbs."""
+    return all(f < 1 + state.setting.deviation for pair in factors for f in pair)
+
+
+def ratios_to_quiet(state: ResolveState, observation: Observation) -> tuple[float, ...]:
+    """How much slower each stage is than in quiet."""
+    quiet, configuration = state.quiet, observation.configuration
+    return tuple(
+        time / sum(quiet[block][place] for block in range(a, b))
+        for (a, b), place, time in zip(
+            configuration.ranges, configuration.places, observation.times, strict=True
+        )
+    )
+
+
+def recall(state: ResolveState, origin: Observation) -> Configuration | None:
+    """What fitted when the same configuration was disturbed in the same way; the newest first."""
+    ratios = ratios_to_quiet(state, origin)
+    for memo in reversed(state.memory):
+        if memo.here == origin.configuration and all(
+            abs(a / b - 1) <= SAME for a, b in zip(ratios, memo.ratios, strict=True)
+        ):
+            return memo.fitting
+    return None
+
+
+def remember(state: ResolveState, found: ResolveRound) -> tuple[DisturbanceMemo, ...]:
+    here, fitting = found.origin.configuration, found.best.configuration
+    memo = DisturbanceMemo(here, ratios_to_quiet(state, found.origin), fitting)
+    others = [old for old in state.memory if old.fitting != fitting or old.here != here]
+    return (*others[1 - _REMEMBERED :], memo)
