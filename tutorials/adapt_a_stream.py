@@ -90,9 +90,10 @@ def main(
         story.adapted, story.difference = _stream(ex, inputs, seconds, cores[0], reference)
         story.failure = ex.failure
     for event in story.events:
-        if event.switched or event.cause:
+        if event.switched:
             print(f"   {event.at - began:5.2f} s  {event.configuration}: {event.why}")
-            print(f"            {event.cause}" if event.cause else "", end="\n" * bool(event.cause))
+            if event.cause:
+                print(f"            {event.cause}")
     print(f"4. adapted by resolve: {_rates(story.adapted)}")
 
     # ---------------------------------------------------------------- 5. was anything lost?
