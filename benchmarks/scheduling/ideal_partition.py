@@ -15,10 +15,12 @@ and ideals I (sets that hold, with a node, all that it reads)
 
 is the least busiest device of k accelerators and l processors that form a pipeline. Nodes of one
 color are one node. Here ideals are rows of booleans by rising size, and all I that hold a J are
-looked at together. `at_most` leaves out stages above a known value, by the work alone.
+looked at together. `at_most` leaves out stages above a known value, and all that leaves more work
+than the other devices can do up to it: tens of thousands of ideals take minutes instead of hours.
 
 What their files say and what this reads: accelerators are alike and joined to one host; processors
-are alike and pay nothing for what they read.
+are alike and pay nothing for what they read. Inputs and outputs are in no stage and copy nothing
+(docs/formats.md, rule 8); each of them beside the others would double the ideals.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def least_busiest(problem: Problem, at_most: float = math.inf) -> float:
 
 def _read(problem: Problem) -> _PaperGraph:
     """The paper's input of a problem; `ValueError` if it is none."""
-    tasks = {task.id: task for task in problem.tasks}
+    tasks = {task.id: task for task in problem.tasks if not _is_terminal(problem, task.id)}
+    edges = [edge for edge in problem.graph.edges if edge.src in tasks and edge.dst in tasks]
     quotient = nx.DiGraph()
     # A color may be named like a task.
     home = {
@@ -77,7 +80,7 @@ def _read(problem: Problem) -> _PaperGraph:
         for name, task in tasks.items()
     }
     quotient.add_nodes_from(home.values())
-    quotient.add_edges_from((home[edge.src], home[edge.dst]) for edge in problem.graph.edges)
+    quotient.add_edges_from((home[edge.src], home[edge.dst]) for edge in edges)
     joined = nx.condensation(quotient)
     order = {node: i for i, node in enumerate(nx.topological_sort(joined))}
     place = {t: order[joined.graph["mapping"][home[t]]] for t in tasks}
@@ -88,7 +91,7 @@ def _read(problem: Problem) -> _PaperGraph:
     if not fast or problem.batch != 1:
         raise ValueError(f"{problem.name} has no accelerators without copy engine, or a batch")
     tensors: dict[str, tuple[int, float, set[int]]] = {}
-    for edge in problem.graph.edges:
+    for edge in edges:
         seconds = _hop_seconds(problem, fast[0].name, edge.bytes)
         name = edge.tensor or edge.src
         tensors.setdefault(name, (place[edge.src], seconds, set()))[2].add(place[edge.dst])
@@ -104,6 +107,15 @@ def _read(problem: Problem) -> _PaperGraph:
         len(slow),
         math.inf if fast[0].memory is None else float(fast[0].memory),
     )
+
+
+def _is_terminal(problem: Problem, name: str) -> bool:
+    """Whether a task is an input or output: of no color, no time, and without maker or reader."""
+    colored = any(task.id == name and task.color is not None for task in problem.tasks)
+    if colored or any(cost.seconds(1) > 0 for cost in problem.costs[name].values()):
+        return False
+    reads = any(edge.dst == name for edge in problem.graph.edges)
+    return not reads or not any(edge.src == name for edge in problem.graph.edges)
 
 
 def _hop_seconds(problem: Problem, accelerator: str, size: int) -> float:
@@ -159,6 +171,7 @@ class _Table:
         readers = np.array([len(row) for row in graph.readers])
         self.open: Booleans = ideals[:, graph.maker] & (self.read < readers)
         self.open_cost = self.open @ graph.cost
+        self.room = self._rooms()
 
     def fill(self) -> float:
         """Go through the ideals by rising size."""
@@ -167,6 +180,7 @@ class _Table:
         best = np.full(shape, math.inf)
         best[0] = 0.0
         for j in range(len(self.ideals) - 1):
+            best[j][self.work[-1] - self.work[j] > self.room] = math.inf
             if not np.isfinite(best[j]).any():
                 continue
             above = self._above(j)
@@ -178,6 +192,18 @@ class _Table:
                 came = np.maximum(best[j, :, :-1], np.where(slow <= self.limit, slow, math.inf))
                 best[above, :, 1:] = np.minimum(best[above, :, 1:], came)
         return float(best[-1].min())
+
+    def _rooms(self) -> Floats:
+        """What is left to do after k accelerators and l processors, in an accelerator's seconds."""
+        graph = self.graph
+        if not math.isfinite(self.limit):
+            return np.full((graph.accelerators + 1, graph.processors + 1), math.inf)
+        pairs = zip(graph.accelerator.tolist(), graph.processor.tolist(), strict=True)
+        slow = max((p / q if q > 0 else math.inf for p, q in pairs if p > 0), default=0.0)
+        fast_left = np.arange(graph.accelerators, -1.0, -1.0)[:, None]
+        slow_left = np.arange(graph.processors, -1.0, -1.0)[None, :]
+        gain = np.where(slow_left > 0, np.maximum(slow_left, 1.0) * slow, 0.0)
+        return (fast_left + gain) * self.limit
 
     def _above(self, j: int) -> npt.NDArray[np.int64]:
         """Ideals that hold ideal j and a little more: no stage of more work is of interest."""
