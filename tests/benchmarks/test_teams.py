@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pytest
 from benchmarks import teams
 from benchmarks.result_rows import read_rows
 from tvm_hetero.platform.teams import nested
-import itertools
 
 
 def test_teams_small() -> None:
