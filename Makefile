@@ -67,7 +67,8 @@ tests: peers
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
-# random models against ONNX Runtime, kernels between walls, and `auto`, with teams all, against complete search (2,000
+# random models against ONNX Runtime, kernels between walls, `auto` (and with teams all solvers) against
+# complete search (2,000
 # problems take 600 s): make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers
