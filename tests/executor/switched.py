@@ -11,7 +11,7 @@ from tests.executor.gated import Gate
 from tests.executor.native_plans import PlanBuilder
 from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.executor.lanes import Lane
+from tvm_hetero.executor.lanes import PlanLane
 from tvm_hetero.plan.format import plan_from_dict
 from tvm_hetero.problem.schedule import Schedule
 
@@ -29,8 +29,8 @@ class Switched(Executor):
     """An executor of plans that tests have built: it gives them their functions and kernels."""
 
     def _load(
-        self, name: str, variant: Variant, schedule: Schedule, before: Lane | None = None
-    ) -> Lane:
+        self, name: str, variant: Variant, schedule: Schedule, before: PlanLane | None = None
+    ) -> PlanLane:
         lane = super()._load(name, variant, schedule, before)
         assert isinstance(variant, BuiltVariant)
         variant.builder.equip(lane.native)

@@ -34,7 +34,7 @@ from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
 from tvm_hetero.executor.lanes import (
     CLOSING,
-    Lane,
+    PlanLane,
     Lanes,
     LoadedModel,
     Ticket,
@@ -304,15 +304,15 @@ class Executor(Measured, Closeable):
         return self._variants[variant]
 
     def _load(
-        self, name: str, variant: Variant, schedule: Schedule, before: Lane | None = None
-    ) -> Lane:
+        self, name: str, variant: Variant, schedule: Schedule, before: PlanLane | None = None
+    ) -> PlanLane:
         check_processor(self._model.platform, variant.libraries)
         check_cores(variant.plan)
-        return Lane.load(name, variant, schedule, self._model, before)
+        return PlanLane.load(name, variant, schedule, self._model, before)
 
     def _load_next(
-        self, name: str, variant: Variant, schedule: Schedule | None, before: Lane
-    ) -> Lane:
+        self, name: str, variant: Variant, schedule: Schedule | None, before: PlanLane
+    ) -> PlanLane:
         lane = self._load(name, variant, schedule or before.schedule, before)
         self._apply_settings(lane.native)
         return lane

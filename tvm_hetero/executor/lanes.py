@@ -72,7 +72,7 @@ class LoadedModel:
     kernels: dict[Path, Any] = field(default_factory=dict)
 
 
-class Lane:
+class PlanLane:
     """One plan at work.
 
     Attributes
@@ -106,8 +106,8 @@ class Lane:
         variant: Variant,
         schedule: Schedule,
         model: LoadedModel,
-        before: Lane | None = None,
-    ) -> Lane:
+        before: PlanLane | None = None,
+    ) -> PlanLane:
         """Start the threads of a plan, and give it kernels and weights.
 
         Parameters
@@ -138,16 +138,16 @@ class Lane:
 class Ticket:
     """A request in flight: its number, and the lane that works on it."""
 
-    lane: Lane
+    lane: PlanLane
     number: int
 
 
 class Lanes:
     """The lane that takes what comes, and the one before it while that has something in flight."""
 
-    def __init__(self, first: Lane) -> None:
+    def __init__(self, first: PlanLane) -> None:
         self.current = first
-        self._retiring: Lane | None = None
+        self._retiring: PlanLane | None = None
         # Of all lanes: the thread of one lives on while callbacks run.
         self._completions = [weakref.ref(first.completions)]
         self._switching = threading.Lock()
@@ -188,7 +188,7 @@ class Lanes:
             deadline, patience = _left(deadline, began), _patience_left(patience, began)
             began = time.monotonic()
 
-    def switch(self, load: Callable[[Lane], Lane]) -> None:
+    def switch(self, load: Callable[[PlanLane], PlanLane]) -> None:
         """Let another lane take what comes; waits until the switch before is through.
 
         Parameters
@@ -216,7 +216,7 @@ class Lanes:
             finally:
                 self._switcher = 0
 
-    def _switch(self, load: Callable[[Lane], Lane]) -> None:
+    def _switch(self, load: Callable[[PlanLane], PlanLane]) -> None:
         self.await_drained()
         self._require_open()
         lane = load(self.current)
@@ -253,7 +253,7 @@ class Lanes:
         if self._is_closed:
             raise RunError("the executor is closed: make a new one")
 
-    def _take_over(self, lane: Lane, taken: threading.Event) -> None:
+    def _take_over(self, lane: PlanLane, taken: threading.Event) -> None:
         """Body of the thread: `_hand_over`, whatever happens."""
         self._drained.clear()
         try:
@@ -265,7 +265,7 @@ class Lanes:
             self._drained.set()
 
     @blocks_shutdown
-    def _hand_over(self, lane: Lane, taken: threading.Event) -> None:
+    def _hand_over(self, lane: PlanLane, taken: threading.Event) -> None:
         """Put a lane in the place of the current one, and wait until that one is gone."""
         old = self.current
         known = [one for one in self._completions if one() is not None]
@@ -280,7 +280,7 @@ class Lanes:
         old.native.join()
         self._retiring = None
 
-    def _lanes(self) -> list[Lane]:
+    def _lanes(self) -> list[PlanLane]:
         """All that have, or may get, something in flight."""
         current, retiring = self.current, self._retiring  # not the other way round: one may be new
         return [current] if retiring in (None, current) else [retiring, current]
