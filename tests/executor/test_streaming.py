@@ -10,7 +10,7 @@ import pytest
 from tests.executor.native_plans import PlanBuilder, chain, tensor
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.inputs import RequestTensors
-from tvm_hetero.executor.lanes import PlanLane, Lanes
+from tvm_hetero.executor.lanes import Lanes, PlanLane
 from tvm_hetero.executor.streaming import steady_seconds, stream
 from tvm_hetero.problem.schedule import Schedule
 

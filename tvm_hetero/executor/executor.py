@@ -34,9 +34,9 @@ from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
 from tvm_hetero.executor.lanes import (
     CLOSING,
-    PlanLane,
     Lanes,
     LoadedModel,
+    PlanLane,
     Ticket,
     check_fits,
 )
