@@ -80,7 +80,7 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
 
     Every file that is going to be read must be among those whose hashes are checked.
     """
-    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision", "estimated", "probabilities"])
+    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision", "estimated", "probabilities", "spare"])
     for texts in (row.fields("versions", optional=None), row.fields("files", optional=None)):
         for key in texts.data:
             texts.text(key)
@@ -90,6 +90,8 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
     variants = row.fields("variants", optional=None)
     for variant in variants.data:
         names |= {f"{variant}/plan.json", *(f"{device}.so" for device in variants.names(variant))}
+    if "spare" in manifest:
+        names |= {f"{device}.so" for device in row.names("spare")}
     unknown = sorted(names - manifest["files"].keys())
     if unknown:
         raise FormatError(f"'files' lacks {quote(unknown[0])}")

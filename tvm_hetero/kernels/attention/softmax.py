@@ -33,7 +33,7 @@ from tvm_hetero.kernels.tir.statements import (
 if TYPE_CHECKING:
     Expr = Any
 
-# Which vector of `Scratch.lanes`, and which number of `Scratch.few`.
+# Which vector of a scratch's `lanes`, and which number of its `few`.
 _LARGEST, SUM = 0, 1
 
 

@@ -1,0 +1,205 @@
+"""How late a stream's requests are when another plan takes over.
+
+    python -m benchmarks.switch                writes results/switch.json (25 s)
+    python -m benchmarks.switch --small        a tiny model, few switches (the tests run it)
+
+SqueezeNet on two cores, a device each, built to be adapted. A stream of requests (`Executor.map`)
+runs while plans change among contiguous ones: the first tasks on one core, the rest on the other.
+Each plan's period is the time that its busiest worker has for a request, by what was watched of its
+last requests (`Executor.take_watched`). A switch is as late as the largest gap between two outputs
+until it is over, less the larger period of the two plans; the largest gap of the old plan's own
+stream, just as long before the switch, stands beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.documents import write_document
+from benchmarks.execution.cases import TINY, make_model, two_devices
+from tvm_hetero.compiler.build import build
+from tvm_hetero.compiler.plan_factory import PlanFactory
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.watching import WatchedRequests
+from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.passes.annotate_devices import annotate_devices
+from tvm_hetero.pipeline.options import PartitionOptions
+from tvm_hetero.pipeline.partition import make_problem
+from tvm_hetero.platform import Link, Platform
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.problem.simulate import simulate
+
+RESULTS = Path(__file__).resolve().parent / "results" / "switch.json"
+# What part of the tasks is on the first core, plan after plan.
+CUTS = (0.5, 0.3, 0.6, 0.4, 0.7, 0.5)
+_STEADY = 40  # requests between two switches, and that count for a period
+_WINDOW = 12  # requests within which a switch is over
+
+
+@dataclass(frozen=True)
+class Row:
+    """A switch; seconds, and lateness in periods."""
+
+    before: float
+    after: float
+    period_before: float
+    period_after: float
+    taken: float
+    steady_gap: float
+    gap: float
+    lateness: float
+
+
+class Stream:
+    """Requests one after the other, and when their outputs came."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.ends: list[float] = []
+        self._executor = executor
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        for _ in self._executor.map(self._inputs()):
+            self.ends.append(time.monotonic())
+
+    def _inputs(self) -> Iterator[dict[str, Any]]:
+        values = self._executor.random_inputs()
+        while not self._is_over:
+            yield values
+
+    def wait_for(self, requests: int) -> None:
+        """Until so many more have ended."""
+        wanted = len(self.ends) + requests
+        while len(self.ends) < wanted:
+            if not self._thread.is_alive():
+                raise RuntimeError("the stream has ended")
+            time.sleep(0.001)
+
+    def __enter__(self) -> Stream:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._thread.join()
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print and write; returns the rows."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tiny model, no file")
+    args = parser.parse_args(arguments)
+    rows = measured(TINY if args.small else "squeezenet", CUTS[:3] if args.small else CUTS * 3)
+    print(
+        f"{'cut':>11}{'periods ms':>14}{'switch ms':>11}{'steady gap':>12}{'gap ms':>8}{'late':>7}"
+    )
+    for row in rows:
+        print(line_of(row))
+    late = [row.lateness for row in rows]
+    print(f"lateness in periods: median {statistics.median(late):.2f}, worst {max(late):.2f}")
+    if not args.small:
+        write_document(
+            RESULTS, "python -m benchmarks.switch", map(asdict, rows), model="squeezenet"
+        )
+        print(f"written to {RESULTS}")
+    return rows
+
+
+def line_of(row: Row) -> str:
+    """A row of the table."""
+    periods = f"{1e3 * row.period_before:.2f} {1e3 * row.period_after:.2f}"
+    return (
+        f"{row.before:>5.2f} {row.after:>5.2f}{periods:>14}{1e3 * row.taken:>11.2f}"
+        f"{1e3 * row.steady_gap:>12.2f}{1e3 * row.gap:>8.2f}{row.lateness:>7.2f}"
+    )
+
+
+def measured(model: str, cuts: Sequence[float]) -> list[Row]:
+    """A row for each change from one cut to the next."""
+    options = PartitionOptions(cost_model="analytical")
+    prepared = make_problem(from_onnx(make_model(model)), two_cores(), options)
+    problem = prepared.problem
+    schedules = {cut: contiguous(problem, cut) for cut in cuts}
+    module = annotate_devices(prepared.module, problem, schedules[cuts[0]])
+    executable = build(module, single=False, adaptable=True)
+    factory = PlanFactory(executable, helping=False)
+    plans = {cut: factory.variant(schedule) for cut, schedule in schedules.items()}
+    rows = []
+    with Executor(executable) as executor:
+        executor.switch(plans[cuts[0]], schedules[cuts[0]])
+        executor.watch(_STEADY)
+        with Stream(executor) as stream:
+            stream.wait_for(_STEADY)
+            for before, after in itertools.pairwise(cuts):
+                rows.append(change(executor, stream, before, after, plans[after], schedules[after]))
+    return rows
+
+
+def two_cores() -> Platform:
+    """A device on each; of any speed, since nobody asks what is best there."""
+    given = two_devices()
+    figures: dict[str, Any] = {"peak_flops": 1e11, "bandwidth": 1e10, "launch": 1e-6}
+    devices = tuple(replace(device, **figures) for device in given.devices)
+    links = (Link(a, b, 1e10, 1e-6) for a, b in itertools.permutations(given.names, 2))
+    return replace(given, devices=devices, links=tuple(links))
+
+
+def contiguous(problem: Problem, cut: float) -> Schedule:
+    """That part of the tasks on the first device, and the rest on the second."""
+    tasks = problem.graph.topological_order
+    first = round(cut * len(tasks))
+    names = problem.platform.names
+    steps = [(task, names[i >= first], (0,)) for i, task in enumerate(tasks)]
+    executions, copies = simulate(problem, steps)
+    end = max(execution.end for execution in executions)
+    kind = problem.objective.kind
+    return Schedule(problem.digest, "contiguous", kind, executions, copies, end, 0.0)
+
+
+def change(
+    executor: Executor, stream: Stream, before: float, after: float, plan: Any, schedule: Schedule
+) -> Row:
+    """Let another plan take over, and see what that does to the stream."""
+    stream.wait_for(_STEADY)
+    old = period(executor.take_watched())
+    count, start = len(stream.ends), time.monotonic()
+    executor.switch(plan, schedule)
+    taken = time.monotonic() - start
+    while executor.take_watched().begun.size == 0:
+        time.sleep(0.001)
+    stream.wait_for(_STEADY)
+    new = period(executor.take_watched())
+    gap = largest_gap(stream.ends[count - 1 : count + _WINDOW])
+    steady = largest_gap(stream.ends[count - 1 - _WINDOW : count])
+    lateness = (gap - max(old, new)) / max(old, new)
+    return Row(before, after, old, new, taken, steady, gap, lateness)
+
+
+def period(requests: WatchedRequests) -> float:
+    """What the busiest worker has to do for a request, s: the median."""
+    seconds = np.nanmedian(requests.ends - requests.starts, axis=0)
+    work: dict[int, float] = {}
+    for step, took in zip(requests.plan.steps, seconds, strict=True):
+        work[step.worker] = work.get(step.worker, 0.0) + float(took)
+    return max(work.values())
+
+
+def largest_gap(ends: Sequence[float]) -> float:
+    """The longest time between two that follow one another, s."""
+    return max(b - a for a, b in itertools.pairwise(ends))
+
+
+if __name__ == "__main__":
+    main()
