@@ -67,7 +67,7 @@ tests: peers
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
-# random models against ONNX Runtime, kernels between walls, and `auto` against complete search (2,000
+# random models against ONNX Runtime, kernels between walls, and `auto`, with teams all, against complete search (2,000
 # problems take 600 s): make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers
@@ -75,6 +75,7 @@ fuzz: peers
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.teams_against_brute_force --seconds $(SECONDS)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels

@@ -4,6 +4,7 @@
     python -m benchmarks.soak --seconds 60 --output FILE
     python -m benchmarks.soak --small              3 s of a tiny model (the tests run it)
     python -m benchmarks.soak --teams              on teams of cores, writes results/soak_teams.json
+    python -m benchmarks.soak --switch             with a switch of plans every 100 ms
     python -m benchmarks.soak --show               writes build/results/performance.md
 
 SqueezeNet as a pipeline of two devices, or for latency on each core and both. What the threads do,
@@ -17,6 +18,9 @@ must hold that
 - what is in use is the same after each request: of the heap less than a byte is left behind on
   average, of Python's blocks less than a hundredth (last third against first, over the requests
   between). Why resident memory creeps all the same stands in `benchmarks.execution.usage`;
+- with ``--switch``: outputs are bit for bit those of the first plan, whichever plan they are of
+  (a plan that begins has buffers of its own, so tensors are allocated then, and threads come and
+  go);
 - resident memory is nearly flat (last third against first), and the number of threads is flat
   (medians: importing ONNX Runtime 1.31 makes it start threads of its own for milliseconds).
 """
@@ -29,7 +33,8 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +44,10 @@ from benchmarks.execution.callers import COUNTS, Caller, at_rest
 from benchmarks.execution.cases import TINY, make_model, two_core_teams, two_devices
 from benchmarks.execution.contenders import build_plan
 from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
+from benchmarks.execution.switching import Switching
 from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
 from benchmarks.results_page import write_pages
-from tvm_hetero.artifact.executable import PARTITION
+from tvm_hetero.artifact.executable import PARTITION, Executable
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
@@ -79,7 +85,8 @@ class Soak:
 
     ``growth`` is the share by which resident memory grew, ``heap_growth`` and ``block_growth`` what
     a request has left behind on average (bytes in use, blocks of Python's), ``more_threads`` by how
-    many threads there were more at the end, ``allocations`` counts tensors after the warm-up.
+    many threads there were more at the end, ``allocations`` counts tensors after the warm-up,
+    ``switches`` those of the plan.
     """
 
     samples: list[Sample]
@@ -94,6 +101,7 @@ class Soak:
     more_threads: float
     allocations: int
     errors: list[str]
+    switches: int = 0
 
 
 def main(arguments: Sequence[str] | None = None) -> Soak:
@@ -103,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     parser.add_argument("--seconds", type=float, help="how long (default: 600, small: 3)")
     parser.add_argument("--model", help="default: squeezenet")
     parser.add_argument("--teams", action="store_true", help="a latency plan on teams of cores")
+    parser.add_argument("--switch", action="store_true", help="switch plans every 100 ms")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     args = parser.parse_args(arguments)
@@ -113,11 +122,17 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     seconds = args.seconds or (3.0 if args.small else 600.0)
     platform = two_core_teams() if args.teams else two_devices()
     objective = Objective("latency" if args.teams else "throughput")
-    built = build_plan(make_model(model), measure_links(platform), objective, _LIMIT)
+    built = build_plan(
+        make_model(model), measure_links(platform), objective, _LIMIT, adaptable=args.switch
+    )
     with Executor(built.executable, PARTITION) as executor:
-        found = soak(executor, seconds)
+        if args.switch:
+            found = _soak_switching(executor, built.executable, seconds)
+        else:
+            found = soak(executor, seconds)
     print(summary(found, seconds))
-    results = RESULTS.with_name("soak_teams.json") if args.teams else RESULTS
+    kind = "_teams" if args.teams else "_switch" if args.switch else ""
+    results = RESULTS.with_name(f"soak{kind}.json")
     output = args.output or (None if args.small or args.seconds else results)
     if output is not None:
         head = {key: value for key, value in asdict(found).items() if key != "samples"}
@@ -128,22 +143,32 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     return found
 
 
-def soak(executor: Executor, seconds: float) -> Soak:
-    """Warm up for a tenth of the time, let the callers loose, and count."""
+def soak(
+    executor: Executor, seconds: float, beside: AbstractContextManager[object] | None = None
+) -> Soak:
+    """Warm up for a tenth of the time, let the callers loose `beside` something, and count."""
     inputs = [executor.random_inputs(seed) for seed in range(INPUTS)]
     expected = [[np.array(out.numpy()) for out in executor.run(given)] for given in inputs]
     latency = statistics.median(executor.benchmark(inputs[0], repeat=20))
     _fill_pools(executor, inputs)
     callers = [Caller(executor, inputs, expected, latency, seed) for seed in range(CALLERS)]
-    for caller in callers:
-        caller.start()
-    time.sleep(seconds / 10)
-    samples, rests = _watch(executor, callers, seconds)
-    for caller in callers:
-        caller.end()
-    for caller in callers:
-        caller.join(timeout=120.0)
+    with beside or nullcontext():
+        for caller in callers:
+            caller.start()
+        time.sleep(seconds / 10)
+        samples, rests = _watch(executor, callers, seconds)
+        for caller in callers:
+            caller.end()
+        for caller in callers:
+            caller.join(timeout=120.0)
     return _settled(callers, samples, rests)
+
+
+def _soak_switching(executor: Executor, executable: Executable, seconds: float) -> Soak:
+    switching = Switching(executor, executable)
+    found = soak(executor, seconds, switching)
+    errors = [*found.errors, *([f"switching: {switching.error!r}"] if switching.error else [])]
+    return replace(found, switches=switching.switches, errors=errors)
 
 
 def _fill_pools(executor: Executor, inputs: Sequence[dict[str, np.ndarray]]) -> None:
@@ -239,6 +264,8 @@ def summary(found: Soak, seconds: float) -> str:
         f"tensors allocated after the warm-up: {found.allocations} (goal 0); threads: {threads:g}, "
         f"{found.more_threads:+g} at the end (goal 0)",
     ]
+    if found.switches:
+        lines.append(f"{found.switches} switches of the plan")
     return "\n".join([*lines, *found.errors])
 
 

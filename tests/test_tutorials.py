@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorials import decode_on_two_cores, plan_gpt3_on_six_servers
+from tutorials import adapt_a_stream, decode_on_two_cores, plan_gpt3_on_six_servers
 from tutorials.partition_an_onnx_model import main
 
 
@@ -39,3 +39,15 @@ def test_plan_gpt3_on_six_servers(capsys):
     assert [line[0] for line in told if line[0] != " "] == list("123334566")
     assert any("720 exchanges" in line for line in told)
     assert "Not saturated" in told[-3] and "Saturated" in told[-1]
+
+
+def test_adapt_a_stream(tmp_path: Path, capsys):
+    story = adapt_a_stream.main(target=tmp_path / "net.hetero", seconds=0.8, cost_model="quick")
+    told = capsys.readouterr().out
+    assert [line[0] for line in told.splitlines() if line[:1].isdigit()] == list("12345")
+    assert set(story.static) == set(story.adapted) == set(adapt_a_stream.PHASES)
+    assert min(*story.static.values(), *story.adapted.values()) > 0
+    assert story.difference < 1e-3
+    # On a machine that is busy elsewhere a policy may not have seen a whole window.
+    assert story.failure is None
+    assert all("@cpu" in event.configuration for event in story.events)

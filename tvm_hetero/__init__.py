@@ -31,6 +31,8 @@ _HOME = {
     "solve": "tvm_hetero.solvers",
     "check": "tvm_hetero.check",
     "build": "tvm_hetero.compiler.build",
+    "build_here": "tvm_hetero.pipeline.build_here",
+    "PartitionOptions": "tvm_hetero.pipeline.options",
     "decide": "tvm_hetero.executor.choose_variant",
     "load": "tvm_hetero.decoders.load",
     "Executable": "tvm_hetero.artifact.executable",
@@ -61,6 +63,8 @@ if TYPE_CHECKING:  # the same names again, for who checks types and for editors
     from tvm_hetero.executor.choose_variant import decide as decide
     from tvm_hetero.executor.executor import Executor as Executor
     from tvm_hetero.generation.sampling import Sampling as Sampling
+    from tvm_hetero.pipeline.build_here import build_here as build_here
+    from tvm_hetero.pipeline.options import PartitionOptions as PartitionOptions
     from tvm_hetero.platform import Device as Device
     from tvm_hetero.platform import Link as Link
     from tvm_hetero.platform import Platform as Platform

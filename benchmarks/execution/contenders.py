@@ -50,6 +50,7 @@ def build_plan(
     time_limit: float,
     *,
     small: bool = False,
+    adaptable: bool = False,
 ) -> Built:
     """Import, partition with measured costs, and compile, together with the best single device.
 
@@ -64,7 +65,7 @@ def build_plan(
         cost_model="profiled-alone" if small else "profiled",
     )
     placed = partition(module, platform, options)
-    executable = build(placed.module)
+    executable = build(placed.module, adaptable=adaptable)
     return Built(placed, executable, time.perf_counter() - start)
 
 

@@ -22,8 +22,8 @@ from tvm_hetero.online.policies import make_policy
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.simulator import (
     Disturbance,
-    Replay,
     Stream,
+    StreamReplay,
     best_throughput,
     replay_stream,
 )
@@ -42,6 +42,8 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
 MODES = {"paper": {"instant": True, "serial": True}, "flowing": {}}
 LEVELS = tuple(range(50, 101, 5))
 _WINDOW = 10
+# When the disturbance comes that stays.
+_ONSET = 10
 
 
 def eight_core_places(count: int) -> tuple[Place, ...]:
@@ -109,7 +111,7 @@ def stream_rows(
         }  # fmt: skip
 
 
-def figures(found: Replay, peak: float) -> Row:
+def figures(found: StreamReplay, peak: float) -> Row:
     """Latency and throughput of a stream, and the share of windows below levels of the peak."""
     rates = found.rates(_WINDOW)
     below = {str(n): sum(rate < n / 100 * peak for rate in rates) / len(rates) for n in LEVELS}
@@ -129,7 +131,7 @@ def lasting_rows(network: str, count: int) -> Iterator[Row]:
     setting = setting_of(recording, count)
     for scenario in list(SCENARIOS)[1:]:
         for place in range(count):
-            event = Disturbance(scenario, place, 10, 200)
+            event = Disturbance(scenario, place, _ONSET, 200)
             stream = Stream(recording, setting.places, 200, (event,), instant=True)
             seconds = recording.seconds_on(setting.places, {place: scenario})
             best = find_optimum(seconds, setting.places).bottleneck
@@ -139,23 +141,37 @@ def lasting_rows(network: str, count: int) -> Iterator[Row]:
                 found = replay_stream(make_policy(policy), replace(setting, **options), stream)
                 row[name] = best / bottleneck(seconds, first_settled(found, setting.static))
                 if name == "resolve":
-                    row["trials"] = first_trials(found)
+                    tried = first_trials(found)
+                    two = [setting.static, *tried[:2]]
+                    row["trials"] = len(tried)
+                    row["two_trials"] = best / min(bottleneck(seconds, c) for c in two)
             yield row
 
 
-def first_settled(found: Replay, static: Configuration) -> Configuration:
+def first_settled(found: StreamReplay, static: Configuration) -> Configuration:
     """What the first search after the disturbance settled on."""
     for turnover in found.turnovers:
-        if turnover.request > 10 and turnover.proposal.phase == "settled":
+        if turnover.request > _ONSET and turnover.proposal.phase == "settled":
             return turnover.proposal.configuration
     return static
 
 
-def first_trials(found: Replay) -> int:
-    """Trials of that search."""
-    count = 0
+def first_trials(found: StreamReplay) -> list[Configuration]:
+    """What that search tried."""
+    tried = []
     for turnover in found.turnovers:
-        if turnover.request > 10 and turnover.proposal.phase == "settled":
-            return count
-        count += turnover.request > 10 and turnover.proposal.searching
-    return count
+        if turnover.request > _ONSET and turnover.proposal.phase == "settled":
+            break
+        if turnover.request > _ONSET and turnover.proposal.searching:
+            tried.append(turnover.proposal.configuration)
+    return tried
+
+
+def scaling_rows(network: str, counts: Sequence[int], requests: int) -> Iterator[Row]:
+    """The same on more and more places, disturbed half of the time for a hundred requests."""
+    recording = computed_table(network, "core8")
+    for count in counts:
+        events = disturbances(count, requests, 200, 100, seed=count)
+        stream = Stream(recording, eight_core_places(count), requests, events)
+        for row in stream_rows(recording, stream, "flowing", 200, 100):
+            yield row | {"measure": "scaling"}

@@ -1,4 +1,4 @@
-"""Two kinds of pictures as SVG text: bars, and lines on logarithmic axes. No scripts, no fonts."""
+"""Pictures as SVG text: bars, and lines on logarithmic axes. No scripts, no fonts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #1f2933; } .faint { fill: #6b7280; }
 .grid { stroke: #e3e6ea; } .bar { fill: #2f6fbb; } .bar.other { fill: #c8742a; }
 .line { fill: none; stroke: #2f6fbb; stroke-width: 2; } .line.other { stroke: #c8742a; }
+.line.third { stroke: #3a8f5c; } .line.fourth { stroke: #8a5cb8; } .line.fifth { stroke: #b8455f; }
 .guide { fill: none; stroke: #6b7280; stroke-dasharray: 4 4; }
 @media (prefers-color-scheme: dark) { text { fill: #e5e7eb; } .faint { fill: #9ca3af; }
 .grid { stroke: #30363f; } } </style>"""
@@ -70,6 +71,70 @@ def log_lines(
     parts.append(f'<text class="faint" x="{width / 2:.0f}" y="{height - 6}">{axes[0]}</text>')
     parts.append(f'<text class="faint" x="0" y="34">{axes[1]}</text>')
     return _svg(parts, width, height)
+
+
+def doubling_lines(
+    title: str,
+    series: Sequence[tuple[str, Sequence[tuple[float, float]]]],
+    axes: tuple[str, str],
+    width: int = 760,
+    height: int = 420,
+) -> str:
+    """Lines whose x double from point to point; the last line is a guide. Names do not overlap."""
+    points = [point for _, line in series for point in line]
+    marks_x = sorted({x for x, _ in points})
+    marks_y = _ones_twos_fives([y for _, y in points])
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = math.log(x / marks_x[0]) / math.log(marks_x[-1] / marks_x[0])
+        up = math.log(y / marks_y[0]) / math.log(marks_y[-1] / marks_y[0])
+        return 60 + across * (width - 230), height - 40 - up * (height - 80)
+
+    left, right, bottom = 60, width - 170, height - 40
+    parts = [f'<text x="0" y="16" font-weight="600">{html.escape(title)}</text>']
+    for mark in marks_x:
+        x, _ = place(mark, marks_y[0])
+        parts.append(f'<line class="grid" x1="{x:.1f}" y1="40" x2="{x:.1f}" y2="{bottom}"/>')
+        parts.append(f'<text class="faint" x="{x:.1f}" y="{bottom + 16}" '
+                     f'text-anchor="middle">{mark:g}</text>')  # fmt: skip
+    for mark in marks_y:
+        _, y = place(marks_x[0], mark)
+        parts.append(f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="faint" x="{left - 6}" y="{y + 4:.1f}" '
+                     f'text-anchor="end">{mark:g}</text>')  # fmt: skip
+    kinds = ["line", *(f"line {name}" for name in ("other", "third", "fourth", "fifth"))]
+    ends = []
+    for i, (name, line) in enumerate(series):
+        kind = "guide" if i == len(series) - 1 else kinds[i % len(kinds)]
+        way = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in line)
+        parts.append(f'<polyline class="{kind}" points="{way}"/>')
+        ends.append((place(*line[-1])[1], name))
+    for y, name in _apart(sorted(ends)):
+        parts.append(f'<text x="{right + 8}" y="{y + 4:.1f}">{html.escape(name)}</text>')
+    parts.append(f'<text class="faint" x="{width / 2:.0f}" y="{height - 6}">{axes[0]}</text>')
+    parts.append(f'<text class="faint" x="0" y="34">{axes[1]}</text>')
+    return _svg(parts, width, height)
+
+
+def _ones_twos_fives(values: Sequence[float]) -> list[float]:
+    """Marks 1, 2, 5, 10 ... from the last below all values to the first above."""
+    steps = [m * 10.0**e for e in range(*_range_of_decades(values)) for m in (1, 2, 5)]
+    first = max(i for i, mark in enumerate(steps) if mark <= min(values))
+    last = min(i for i, mark in enumerate(steps) if mark >= max(values))
+    return steps[first : max(last, first + 1) + 1]
+
+
+def _range_of_decades(values: Sequence[float]) -> tuple[int, int]:
+    low, high = _decades(values)
+    return low, high + 1
+
+
+def _apart(ends: Sequence[tuple[float, str]], least: float = 15.0) -> list[tuple[float, str]]:
+    """Heights of names from the top down, moved so far that no two overlap."""
+    moved: list[tuple[float, str]] = []
+    for y, name in ends:
+        moved.append((max(y, moved[-1][0] + least) if moved else y, name))
+    return moved
 
 
 def _guide(line: Sequence[tuple[float, float]], place: object) -> str:

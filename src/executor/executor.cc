@@ -85,7 +85,7 @@ TimeLimit Deadline(double seconds) { return seconds <= 0 ? std::nullopt : In(sec
 Executor::Executor(Plan plan) : Executor(std::move(plan), std::shared_ptr<Departure>()) {}
 
 Executor::Executor(Plan plan, const Executor& before)
-    : Executor(std::move(plan), before.state_->departure) {}
+    : Executor(std::move(plan), (before.RefuseFork(), before.state_->departure)) {}
 
 Executor::Executor(Plan plan, std::shared_ptr<Departure> before)
     : plan_(std::move(plan)),

@@ -79,8 +79,9 @@ bool RequestDesk::AwaitTurn(Lock* lock, TimeLimit room, const Request& request) 
 }
 
 void RequestDesk::RequireOpen() const {
-  if (closed_) TVM_FFI_THROW(RuntimeError) << "the executor is closed: make a new one";
+  // This first: who comes too late for a plan that is through and closed has another one to go to.
   if (retired_) throw ffi::Error("RuntimeError", "retired: another plan takes what comes", "");
+  if (closed_) TVM_FFI_THROW(RuntimeError) << "the executor is closed: make a new one";
 }
 
 // ---------------------------------------------------------------------------- coming in

@@ -90,7 +90,6 @@ struct alignas(64) Mark {
 struct Span {
   static Span Skipped();
 
-
   double start;
   double end;
   double waited;  //!< its worker had nothing else to do for so long right before it

@@ -14,7 +14,7 @@ StepLog::StepLog(size_t steps, Clock::time_point epoch)
 void StepLog::Watch(size_t capacity) {
   std::lock_guard<std::mutex> lock(mutex_);
   capacity_ = capacity;
-  if (capacity == 0) rows_.clear();
+  while (rows_.size() > capacity_) rows_.pop_front();
   is_on_.store(capacity > 0);
 }
 
@@ -22,12 +22,12 @@ void StepLog::Add(double begun, double end, const std::vector<Span>& spans) {
   std::vector<double> row{epoch_ + begun, epoch_ + end};
   row.reserve(kOfRequest + kOfStep * spans.size());
   for (const Span& span : spans) {
-    row.insert(row.end(), {epoch_ + span.start, epoch_ + span.end, span.waited, static_cast<double>(span.worker),
-                           span.on_core, span.in_queue});
+    row.insert(row.end(), {epoch_ + span.start, epoch_ + span.end, span.waited,
+                           static_cast<double>(span.worker), span.on_core, span.in_queue});
   }
   std::lock_guard<std::mutex> lock(mutex_);
   if (capacity_ == 0) return;
-  if (rows_.size() == capacity_) rows_.pop_front();
+  while (rows_.size() >= capacity_) rows_.pop_front();
   rows_.push_back(std::move(row));
 }
 

@@ -73,10 +73,15 @@ void Worker::Start(Spin spin) {
   state_->departure->Stay(index_);
   std::promise<void> ready;
   std::future<void> outcome = ready.get_future();
-  thread_ = std::thread([this, ready = std::move(ready)]() mutable {
-    ThreadMain(std::move(ready));
-  });
-  outcome.get();
+  try {
+    thread_ = std::thread([this, ready = std::move(ready)]() mutable {
+      ThreadMain(std::move(ready));
+    });
+    outcome.get();
+  } catch (...) {
+    LeaveCore();  // nobody is there to do so later
+    throw;
+  }
 }
 
 void Worker::Restart() {
@@ -90,6 +95,7 @@ void Worker::Join() {
 
 void Worker::ThreadMain(std::promise<void> ready) {
   try {
+    MaybeFail(FaultKind::kWorker);
     SetUpThread();
     SetUpTeam();
     SetUpStreams();
@@ -266,6 +272,7 @@ Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
   if (job.part != 0 && plan_.IsMeeting(plan_.steps[next.step].worker)) return Readiness::kWaits;
   *period = job.batch + static_cast<uint64_t>(next.stage);
   if (job.frame->skip.load()) return job.part == 0 ? Readiness::kReady : Readiness::kWaits;
+  if (IsHeldUp()) return Readiness::kWaits;  // what is skipped runs nothing, so it needs no core
   for (int step : next.waits_for) {
     if (job.frame->marks[step].batch.load() != job.batch) return Readiness::kWaits;
   }
@@ -274,7 +281,6 @@ Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
 
 /*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
 int Worker::FirstReady() const {
-  if (IsHeldUp()) return -1;
   const int own = FirstReady(true);
   const bool is_alone = parts_.size() == 1 || state_->departure->HasLeft(index_);
   return own >= 0 || is_alone ? own : FirstReady(false);

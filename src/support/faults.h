@@ -7,8 +7,8 @@
  *   tvm_hetero.fault_count(kind)         how often points of that kind were passed since then
  *
  * kind is "kernel" (each kernel of a kernels step, each call step), "copy", "allocation" (of a
- * tensor or scratch), "worker" (the loop of a worker's thread, before each step) or "workspace"
- * (each that a kernel asks for). A point costs one load of a flag that nobody writes unless
+ * tensor or scratch), "worker" (the start of a worker's thread, and its loop before each step) or
+ * "workspace" (each that a kernel asks for). A point costs one load of a flag that nobody writes unless
  * something is armed.
  */
 #ifndef TVM_HETERO_SUPPORT_FAULTS_H_

@@ -101,7 +101,7 @@ def _plausible(row: Row) -> None:
     assert row.possible >= row.speed_up * row.plan_median_s / row.bound_s * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("how", [[], ["--teams"]])
+@pytest.mark.parametrize("how", [[], ["--teams"], ["--switch"]])
 def test_soak_small(how, tmp_path, capsys):
     if how and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
@@ -110,11 +110,14 @@ def test_soak_small(how, tmp_path, capsys):
     assert (found.wrong, found.lost) == (0, 0)
     assert found.submitted == sum(found.counts.values()) > soak.CALLERS
     assert found.counts["done"] > 0 and found.counts["cancelled"] > 0
-    assert found.allocations == 0
-    assert found.more_threads == 0
+    assert (found.switches > 5) == ("--switch" in how)
+    assert found.allocations == 0 or found.switches
+    assert found.more_threads == 0 or found.switches
     assert len(found.rests) > 5
-    assert found.heap_growth < 100  # in seconds threads have not yet filled their stores
-    assert found.block_growth < 0.1
+    # In seconds threads have not yet filled their stores, least of all on a busy machine.
+    few = found.submitted < 2000 or found.switches
+    assert found.heap_growth < 100 or few
+    assert found.block_growth < 0.1 or few
     assert found.samples[0].finished < found.samples[-1].finished <= found.submitted
     assert "lost: 0" in capsys.readouterr().out
     assert '"callers": 8' in (tmp_path / "soak.json").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "executor/parallel_loops.h"
+#include "executor/thread_setup.h"
 #include "harness.h"
 
 namespace tvm_hetero::tests {
@@ -228,9 +229,17 @@ void MoveToMeeting(std::string* plan, const std::string& step) {
   plan->replace(plan->find(before) + before.size(), 1, "4");
 }
 
+void Pin(std::string* plan, const std::string& worker, int core) {
+  Insert(plan, "\"name\": \"" + worker + "\", \"device\": 0, \"cores\": [", std::to_string(core));
+}
+
 /*! \brief The plan with so much memory for the host (less than 0: it is not said), and a meeting. */
-std::string PlanWith(int64_t memory, Meeting meeting) {
+std::string PlanWith(int64_t memory, Meeting meeting, Cores cores) {
   std::string plan = kSamplePlan;
+  if (cores == Cores::kPinned) {
+    Pin(&plan, "a", AllowedCores().front());
+    Pin(&plan, "b", AllowedCores().back());
+  }
   if (memory >= 0) Insert(&plan, "\"dl_id\": 0", ", \"memory\": " + std::to_string(memory));
   if (meeting == Meeting::kNone) return plan;
   Insert(&plan, "\"role\": \"copy\"}", R"(, {"name": "ab", "device": 0, "cores": [],
@@ -240,12 +249,20 @@ std::string PlanWith(int64_t memory, Meeting meeting) {
   return plan;
 }
 
+ffi::Module Create(const std::string& plan, const Sample* before) {
+  const std::string name = "tvm_hetero.create_executor";
+  const ffi::String text(plan);
+  const ffi::Any made =
+      before == nullptr
+          ? ffi::Function::GetGlobalRequired(name)(text)
+          : ffi::Function::GetGlobalRequired(name + "_after")(text, before->module());
+  return made.cast<ffi::Module>();
+}
+
 }  // namespace
 
-Sample::Sample(int64_t memory, Meeting meeting)
-    : module_(ffi::Function::GetGlobalRequired("tvm_hetero.create_executor")(
-                  ffi::String(PlanWith(memory, meeting)))
-                  .cast<ffi::Module>()) {
+Sample::Sample(int64_t memory, Meeting meeting, Cores cores, const Sample* before)
+    : module_(Create(PlanWith(memory, meeting, cores), before)) {
   ffi::Module library(ffi::make_object<KernelLibrary>());
   for (int worker : {0, 1, 2}) Call("set_library", worker, library);
   if (meeting == Meeting::kOfBoth) Call("set_library", 4, library);

@@ -84,12 +84,21 @@ class Fault {
 /*! \brief Whether workers a and b meet. */
 enum class Meeting { kNone, kOfBoth };
 
+/*! \brief On which cores workers a and b are: on one each where the process has two. */
+enum class Cores { kAny, kPinned };
+
 /*! \brief The executor's module with the sample plan, as any language would use it. */
 class Sample {
  public:
   /*! \brief With so many bytes of memory for the host; less than 0: as the plan does not say. */
-  explicit Sample(int64_t memory = -1, Meeting meeting = Meeting::kNone);
+  explicit Sample(int64_t memory = -1, Meeting meeting = Meeting::kNone, Cores cores = Cores::kAny,
+                  const Sample* before = nullptr);
   explicit Sample(Meeting meeting) : Sample(-1, meeting) {}
+  explicit Sample(Cores cores) : Sample(-1, Meeting::kNone, cores) {}
+  /*! \brief One that takes over from another, on the same cores. */
+  static Sample After(const Sample& before, Meeting meeting = Meeting::kNone) {
+    return Sample(-1, meeting, Cores::kPinned, &before);
+  }
 
   template <typename... Args>
   ffi::Any Call(const char* name, Args&&... args) const {
@@ -102,6 +111,7 @@ class Sample {
   /*! \brief The three in one call; nothing if there was no room in time. */
   std::optional<ffi::Array<ffi::Tensor>> Serve(const ffi::Tensor& x, double deadline = 0,
                                                double wait = -1, double settle = 0);
+  const ffi::Module& module() const { return module_; }
   int64_t Allocations() const { return Call("allocations").cast<int64_t>(); }
   int64_t Frames() const { return Call("frames").cast<int64_t>(); }
 

@@ -140,11 +140,10 @@ class KernelPlan(PlanBuilder):
         super().output(slot, name)
         return self
 
-    def create(self) -> native.NativeExecutor:
-        executor = super().create()
+    def equip(self, executor: native.NativeExecutor) -> None:
+        super().equip(executor)
         for worker in range(len(self.plan["workers"])):
             executor.set_library(worker, library())
-        return executor
 
 
 def one_call() -> KernelPlan:

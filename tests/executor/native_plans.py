@@ -153,8 +153,12 @@ class PlanBuilder:
 
     def create(self) -> native.NativeExecutor:
         executor = create(self.plan)
-        executor.set_functions(self.functions)
+        self.equip(executor)
         return executor
+
+    def equip(self, executor: native.NativeExecutor) -> None:
+        """Give an executor of this plan what it runs."""
+        executor.set_functions(self.functions)
 
 
 def chain(steps: int, workers: int = 1) -> PlanBuilder:

@@ -12,6 +12,9 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.inputs import RequestTensors
 from tvm_hetero.executor.lanes import Lane, Lanes
 from tvm_hetero.executor.streaming import steady_seconds, stream
+from tvm_hetero.problem.schedule import Schedule
+
+SCHEDULE = Schedule("", "none", "latency", (), (), 0.0, 0.0)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -41,7 +44,7 @@ def test_a_stream_has_no_more_in_hand_than_frames(workers: int) -> None:
             pulled += 1
             yield RequestTensors([tensor(i, i)], merged=True)
 
-    for request, [output] in stream(Lanes(Lane(executor)), requests()):
+    for request, [output] in stream(Lanes(Lane(executor, "chain", SCHEDULE)), requests()):
         taken += 1
         alone = executor.submit(request.tensors)
         executor.wait(alone)

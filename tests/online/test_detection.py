@@ -114,6 +114,7 @@ def drifting(draw: random.Random) -> Iterator[float]:
         yield math.exp(level + draw.gauss(0, 0.03))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [lognormal, heavy, bursty, drifting], ids=lambda n: n.__name__)
 @pytest.mark.parametrize("name", ["resolve", "odin"])
 def test_noise_alone_makes_at_most_one_switch_an_hour(name: str, noise: Noise) -> None:

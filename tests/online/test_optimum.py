@@ -12,7 +12,7 @@ from tests.online.settings import random_setting, single_cores
 from tvm_hetero.errors import UsageError
 from tvm_hetero.online import optimum
 from tvm_hetero.online.configuration import Configuration, Place, check_configuration
-from tvm_hetero.online.optimum import Optimum, bottleneck, find_optimum, stage_seconds
+from tvm_hetero.online.optimum import Optimum, bottleneck, find_near, find_optimum, stage_seconds
 
 
 def every_configuration(blocks: int, places: Sequence[Place]) -> Iterator[Configuration]:
@@ -96,6 +96,25 @@ def test_with_slack_it_takes_the_most_stages_that_are_nearly_as_good(slack: floa
         ]
         assert found.configuration in near
         assert len(found.configuration) == max(map(len, near))
+
+
+def test_what_changes_little_is_preferred_where_it_is_as_good() -> None:
+    for seed in range(20):
+        draw = random.Random(seed)
+        places = single_cores(*["big"] * 4)
+        weights = [draw.uniform(0.5, 2.0) for _ in range(12)]
+        seconds = [[w * (1.5 if e == 2 else 1.0) for e in range(4)] for w in weights]
+        current = Configuration((3, 6, 9, 12), (3, 1, 0, 2))
+        best = find_optimum(seconds, places).bottleneck
+        near = find_near(seconds, places, current, 0.05)
+        assert bottleneck(seconds, near) <= best * 1.05
+        same = [c for c in every_cut(12, current.places) if bottleneck(seconds, c) <= best * 1.05]
+        assert near.places == current.places or not same
+
+
+def every_cut(blocks: int, places: tuple[int, ...]) -> Iterator[Configuration]:
+    for cuts in combinations(range(1, blocks), len(places) - 1):
+        yield Configuration((*cuts, blocks), places)
 
 
 def test_fifty_two_places_and_a_slow_one_are_solved_exactly() -> None:

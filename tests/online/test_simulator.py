@@ -15,8 +15,8 @@ from tvm_hetero.online.policies import make_policy, policy_names
 from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
 from tvm_hetero.online.simulator import (
     Disturbance,
-    Replay,
     Stream,
+    StreamReplay,
     best_throughput,
     replay_stream,
 )
@@ -41,7 +41,7 @@ def setting(**given: int) -> Setting:
     return Setting(PLACES, table.weights, STATIC, table.seconds_on(PLACES), **given)  # type: ignore[arg-type]
 
 
-def replay(name: str, requests: int, *disturbances: Disturbance, **given: object) -> Replay:
+def replay(name: str, requests: int, *disturbances: Disturbance, **given: object) -> StreamReplay:
     options = {"patience": 1, "window": 1, "trial": 1, "rest": 0}
     stream = Stream(recording(), PLACES, requests, disturbances, **given)  # type: ignore[arg-type]
     return replay_stream(make_policy(name), setting(**options), stream)

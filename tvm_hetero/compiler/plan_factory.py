@@ -7,6 +7,8 @@ and laid out in memory again, which `build` does before it compiles.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.compiler.make_plan import make_plan
 from tvm_hetero.compiler.module_text import module_from_text
@@ -42,7 +44,7 @@ class PlanFactory:
         self._module = module_from_text(executable.module, executable.weights)
         self._libraries = executable.libraries
         self._alike = equivalence_classes(self.problem) if helping else []
-        self._made: dict[tuple[tuple[str, str], ...], Variant] = {}
+        self._made: dict[Hashable, Variant] = {}
 
     def variant(self, schedule: Schedule) -> Variant:
         """The plan of a schedule of the model's problem, with the libraries that it needs.
@@ -50,9 +52,9 @@ class PlanFactory:
         Raises
         ------
         UsageError
-            If it computes on a device for which nothing was compiled.
+            If it is of another problem, or computes on a device for which nothing was compiled.
         """
-        key = tuple((e.task, e.device) for e in schedule.executions)
+        key = _what_counts(schedule)
         if key not in self._made:
             self._made[key] = self._make(schedule)
         return self._made[key]
@@ -64,8 +66,17 @@ class PlanFactory:
         for name in names:
             if name not in self._libraries:
                 raise UsageError(
-                    f"nothing was compiled for device {quote(name)}; partition the model again, for "
-                    "throughput, for a platform that has it"
+                    f"nothing was compiled for device {quote(name)}; partition the model again "
+                    "(--objective throughput) for a platform that has it"
                 )
         plan = make_plan(split, platform, self._alike)
         return Variant(plan, {name: self._libraries[name] for name in names})
+
+
+def _what_counts(schedule: Schedule) -> Hashable:
+    """All of a schedule on which its plan depends: of times, their order."""
+    starts = {e.start for e in schedule.executions} | {c.start for c in schedule.copies}
+    turn = {start: number for number, start in enumerate(sorted(starts))}
+    runs = frozenset((turn[e.start], e.task, e.device, e.elements) for e in schedule.executions)
+    moves = frozenset((turn[c.start], c.tensor, c.elements, c.src, c.dst) for c in schedule.copies)
+    return schedule.problem, schedule.kind, runs, moves

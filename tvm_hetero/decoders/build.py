@@ -79,7 +79,7 @@ class DecoderOptions:
 
 def build_decoder(
     folder: Path,
-    platform: Platform,
+    platform: Platform | None,
     path: Path,
     options: DecoderOptions = DecoderOptions(),
     *,
@@ -95,6 +95,8 @@ def build_decoder(
     Parameters
     ----------
     folder : of a Hugging Face model: ``config.json`` and safetensors.
+    platform : None: this machine, for latency as teams of cores
+        (`tvm_hetero.pipeline.divisions.division_here`).
     path : the folder to write.
     objective, solver, time_limit, seed, cost_model : see `tvm_hetero.pipeline.partition.partition`.
     measure : whether plan and best single device are run, to keep the quicker one.
@@ -108,17 +110,22 @@ def build_decoder(
     """
     from tvm_hetero.compiler.build import build
     from tvm_hetero.executor.choose_variant import decide
+    from tvm_hetero.pipeline.divisions import division_here
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import partition
 
-    how = PartitionOptions(solver=solver, time_limit=time_limit, seed=seed, cost_model=cost_model)
+    whole = Objective(objective, batch=options.batch)  # type: ignore[arg-type]
+    how = PartitionOptions(
+        objective=whole, solver=solver, time_limit=time_limit, seed=seed, cost_model=cost_model
+    )
+    place = platform or division_here(how).detect()
 
     def make(_: str, module: tvm.IRModule, goal: Objective) -> Executable:
-        placed = partition(module, platform, replace(how, objective=goal))
+        placed = partition(module, place, replace(how, objective=goal))
         executable = build(placed.placed)
         return decide(executable) if measure else executable
 
-    return make_decoder(folder, path, options, objective, make, len(platform.devices))
+    return make_decoder(folder, path, options, objective, make, len(place.devices))
 
 
 def make_decoder(

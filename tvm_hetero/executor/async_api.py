@@ -97,9 +97,9 @@ def _give_up(attempt: asyncio.Future[Pending | None]) -> None:
 async def map_in_order(
     run: Callable[[Inputs], Awaitable[list[Any]]],
     batches: AsyncIterable[Inputs] | Iterable[Inputs],
-    places: int,
+    places: Callable[[], int],
 ) -> AsyncIterator[list[Any]]:
-    """Outputs of each of `batches` in order, `places` of them in flight at most.
+    """Outputs of each of `batches` in order, `places()` of them in flight at most.
 
     As in `tvm_hetero.executor.streaming.stream`, what stands before a failure is handed out first.
     """
@@ -116,7 +116,7 @@ async def map_in_order(
                 failure = error
                 break
             waiting.append(asyncio.ensure_future(run(inputs)))
-            if len(waiting) > places:
+            if len(waiting) > places():
                 yield await waiting.popleft()
         while waiting:
             yield await waiting.popleft()

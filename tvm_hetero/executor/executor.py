@@ -26,7 +26,7 @@ from typing import Any
 from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.errors import DeadlineError, FullError, UsageError
-from tvm_hetero.executor.async_api import Gates, map_in_order, run_in_turn
+from tvm_hetero.executor.async_api import map_in_order, run_in_turn
 from tvm_hetero.executor.batches import join_outputs, make_stacks
 from tvm_hetero.executor.futures import Pending
 from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
@@ -46,7 +46,6 @@ from tvm_hetero.executor.profiling import Inputs as Inputs
 from tvm_hetero.executor.profiling import Measured
 from tvm_hetero.executor.spans import KernelTime as KernelTime
 from tvm_hetero.executor.spans import TracedStep as TracedStep
-from tvm_hetero.executor.staging import Staging
 from tvm_hetero.executor.state import State as State
 from tvm_hetero.executor.streaming import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.problem.schedule import Schedule
@@ -90,8 +89,7 @@ class Executor(Measured, Closeable):
     inputs : names, shapes and types; outputs : names, in the model's order.
     batch : how many elements a request has.
     states : names of what the model keeps from one request to the next (`new_state`); mostly none.
-    problem, schedule : what was solved to get this plan.
-    variant : which plan of the executable runs; `OTHER` after a `switch` to one that is not there.
+    problem : of the model on its platform.
     """
 
     @blocks_shutdown
@@ -101,17 +99,14 @@ class Executor(Measured, Closeable):
                 f"expected an Executable, got {type(executable).__name__}; tvm_hetero.build makes "
                 "one, and tvm_hetero.load(path) runs an artifact"
             )
-        self.variant = variant or executable.default
+        name = variant or executable.default
         self._variants = executable.variants
-        chosen = self._named(self.variant)
-        self.schedule: Schedule = executable.schedule
         self._model = LoadedModel(executable.problem.platform, executable.weights)
-        super().__init__(executable.problem, Lanes(self._load(chosen)))
+        lane = self._load(name, self._named(name), executable.schedule)
+        super().__init__(executable.problem, Lanes(lane))
         self.batch = self._reader.batch
-        self._staging = Staging(self.plan)
         self._stacks = make_stacks([output.name for output in self.plan.outputs], self.batch)
         self.outputs = tuple(stack.name for stack in self._stacks)
-        self._gates = Gates(self.depth)
         # For who forgets to close: ends the completing thread, which knows nothing of this object.
         weakref.finalize(self, self._lanes.stop).atexit = False
 
@@ -150,9 +145,11 @@ class Executor(Measured, Closeable):
             If it was not done in time.
         """
         given = merge_inputs(inputs, named)
-        if state is None and (staged := self._staging.fill(given)) is not None:
+        lane = self._lanes.current
+        if state is None and (staged := lane.staging.fill(given)) is not None:
             outputs = self._serve(staged.tensors, deadline)
-            self._staging.give_back(staged)
+            if self._lanes.current is lane:  # else another may have run it, which may keep inputs
+                lane.staging.give_back(staged)
             return outputs
         request = self._request(given, state)
         if state is None:
@@ -235,11 +232,12 @@ class Executor(Measured, Closeable):
         """
         end = None if deadline is None else time.monotonic() + _checked(deadline)
         request = self._request(merge_inputs(inputs, named), state)
-        return await run_in_turn(self._gates, partial(self._try_submit, request, state), end)
+        submit = partial(self._try_submit, request, state)
+        return await run_in_turn(self._lanes.current.gates, submit, end)
 
     def amap(self, batches: AsyncIterable[Inputs] | Iterable[Inputs]) -> AsyncIterator[list[Any]]:
         """`map` for event loops: ``async for out in ex.amap(images)``."""
-        return map_in_order(self.run_async, batches, self.depth)
+        return map_in_order(self.run_async, batches, lambda: self.depth)
 
     @blocks_shutdown
     def switch(self, plan: str | Variant, schedule: Schedule | None = None) -> None:
@@ -264,16 +262,24 @@ class Executor(Measured, Closeable):
         RunError
             If the executor is closed.
         """
-        chosen = self._named(plan) if isinstance(plan, str) else plan
-        check_fits(self.plan, chosen.plan)  # before anything is made
-        self._lanes.switch(partial(self._load_next, chosen))
-        self.variant = plan if isinstance(plan, str) else OTHER
-        self.schedule = schedule or self.schedule
-        self._gates = Gates(self.depth)
+        name, chosen = (plan, self._named(plan)) if isinstance(plan, str) else (OTHER, plan)
+        check_fits(self.plan, chosen.plan)
+        self._lanes.switch(partial(self._load_next, name, chosen, schedule))
+        self._apply_settings(self._native)  # what was set while the plan was loaded
 
     def await_drained(self) -> None:
         """Wait until nothing is in flight any more in the plan before the last `switch`."""
         self._lanes.await_drained()
+
+    @property
+    def variant(self) -> str:
+        """Which plan of the artifact takes what comes; `OTHER` for one that is not there."""
+        return self._lanes.current.name
+
+    @property
+    def schedule(self) -> Schedule:
+        """Of the plan that takes what comes."""
+        return self._lanes.current.schedule
 
     @property
     def depth(self) -> int:
@@ -297,16 +303,18 @@ class Executor(Measured, Closeable):
             )
         return self._variants[variant]
 
-    def _load(self, variant: Variant, before: Lane | None = None) -> Lane:
+    def _load(
+        self, name: str, variant: Variant, schedule: Schedule, before: Lane | None = None
+    ) -> Lane:
         check_processor(self._model.platform, variant.libraries)
         check_cores(variant.plan)
-        return Lane.load(variant.plan, variant.libraries, self._model, before)
+        return Lane.load(name, variant, schedule, self._model, before)
 
-    def _load_next(self, variant: Variant, before: Lane) -> Lane:
-        lane = self._load(variant, before)
-        lane.native.check_numerics(self.check_numerics)
-        lane.native.profile_kernels(self.profile_kernels)
-        lane.native.watch(self._watched)
+    def _load_next(
+        self, name: str, variant: Variant, schedule: Schedule | None, before: Lane
+    ) -> Lane:
+        lane = self._load(name, variant, schedule or before.schedule, before)
+        self._apply_settings(lane.native)
         return lane
 
     @blocks_shutdown

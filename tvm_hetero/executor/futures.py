@@ -47,7 +47,8 @@ class Pending(Future[list[Any]]):
     ) -> None:
         super().__init__()
         self._held: object | None = held  # inputs and executor: not collected before the end
-        self._native = native
+        # None when it has ended: who keeps futures keeps no plan that is through.
+        self._native: NativeExecutor | None = native
         self._finish = finish
         # What is free again when no kernel of the request runs any more, which of one that was
         # cancelled is later than its future says.
@@ -57,10 +58,11 @@ class Pending(Future[list[Any]]):
 
     def cancel(self) -> bool:
         """Give the request up, even if it runs; False if it is done already."""
-        if self.done():
+        native = self._native
+        if self.done() or native is None:
             return self.cancelled()
         try:
-            if not self._native.cancel(self.ticket):
+            if not native.cancel(self.ticket):
                 return self.cancelled()
         except RunError:  # it was taken just now
             return self.cancelled()
@@ -75,8 +77,10 @@ class Pending(Future[list[Any]]):
     def settle(self) -> None:
         """Take what came of it from the executor; for a request that has ended."""
         self._end()
+        native, self._native = self._native, None
+        assert native is not None, "requests end once"
         try:
-            outputs = self._finish(self._native.take(self.ticket))
+            outputs = self._finish(native.take(self.ticket))
         except CancelledError:
             self.settle_cancelled()
         except Exception as error:
@@ -95,6 +99,7 @@ class Pending(Future[list[Any]]):
     def settle_error(self, error: Exception) -> None:
         """Mark it as failed, for good: nothing of it runs any more."""
         self._end()
+        self._native = None
         if self._first():
             self.set_running_or_notify_cancel()
             self.set_exception(error)

@@ -10,6 +10,9 @@ There is one that takes what comes; `Lanes.switch` puts another one in its place
        queue, and they go to the new one; what is in flight ends there as it would have anyway;
     4. its threads end.
 
+From 2 on a thread does it, which no Ctrl-C interrupts: half a switch would leave requests waiting
+for a core that nobody leaves.
+
 So each request is worked on once, by one plan, and has the outputs of that plan. Who takes results
 in the order in which he submitted (`map`) keeps tickets, each of its lane, and sees that order.
 
@@ -22,25 +25,31 @@ before is through.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from tvm_hetero.artifact.executable import Variant
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.executor import native
+from tvm_hetero.executor.async_api import Gates
 from tvm_hetero.executor.futures import Completions
 from tvm_hetero.executor.inputs import device_of_slot
 from tvm_hetero.executor.loading import set_constants, set_libraries
 from tvm_hetero.executor.native import NativeExecutor
-from tvm_hetero.executor.native_calls import PlanRetired
+from tvm_hetero.executor.native_calls import PlanRetired, blocks_shutdown
 from tvm_hetero.executor.rpc_steps import RpcSteps
+from tvm_hetero.executor.staging import Staging
 from tvm_hetero.executor.streaming import NO_DEADLINE
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.schedule import Schedule
 
 # How long `close` waits for callbacks that run.
 CLOSING = 10.0
@@ -69,19 +78,33 @@ class Lane:
     Attributes
     ----------
     native : its executor.
+    name, schedule : of the plan.
     completions : completes the futures of its requests.
+    staging : memory for the inputs of its runs.
+    gates : in which coroutines queue up for it.
     """
 
-    def __init__(self, executor: NativeExecutor, boards: RpcSteps | None = None) -> None:
+    def __init__(
+        self,
+        executor: NativeExecutor,
+        name: str,
+        schedule: Schedule,
+        boards: RpcSteps | None = None,
+    ) -> None:
         self.native = executor
+        self.name = name
+        self.schedule = schedule
         self.completions = Completions(executor)
+        self.staging = Staging(executor.plan)
+        self.gates = Gates(executor.frames)
         self._boards = boards
 
     @classmethod
     def load(
         cls,
-        plan: Plan,
-        libraries: Mapping[str, Path],
+        name: str,
+        variant: Variant,
+        schedule: Schedule,
         model: LoadedModel,
         before: Lane | None = None,
     ) -> Lane:
@@ -89,13 +112,20 @@ class Lane:
 
         Parameters
         ----------
+        name, schedule : of the plan.
         before : the lane that it is to take over from.
         """
         old = None if before is None else before.native
+        plan, libraries = variant.plan, variant.libraries
         executor = native.create(plan, old)  # checks the plan: what follows may trust it
-        set_libraries(executor, libraries, model.kernels)
-        set_constants(executor, model.weights, model.placed)
-        return cls(executor, RpcSteps(executor, model.platform, libraries, model.weights))
+        try:
+            set_libraries(executor, libraries, model.kernels)
+            set_constants(executor, model.weights, model.placed)
+            boards = RpcSteps(executor, model.platform, libraries, model.weights)
+        except BaseException:
+            executor.join()  # else its threads live for as long as somebody holds the error
+            raise
+        return cls(executor, name, schedule, boards)
 
     def close(self) -> None:
         """Fail what is in flight, and begin nothing more."""
@@ -118,9 +148,14 @@ class Lanes:
     def __init__(self, first: Lane) -> None:
         self.current = first
         self._retiring: Lane | None = None
-        self._thread: threading.Thread | None = None
+        # Of all lanes: the thread of one lives on while callbacks run.
+        self._completions = [weakref.ref(first.completions)]
         self._switching = threading.Lock()
+        self._switcher = 0  # the thread that holds it
+        self._drained = threading.Event()
+        self._drained.set()
         self._is_closed = False
+        self._process = os.getpid()
 
     @property
     def frames(self) -> int:
@@ -163,51 +198,92 @@ class Lanes:
         Raises
         ------
         UsageError
-            If its plan takes or gives other tensors.
+            If this thread is in a switch already (in a signal's handler, say).
         RunError
-            If the executor is closed.
+            If the executor is closed, or this is a fork.
         """
-        with self._switching:
-            self.await_drained()
-            old = self.current
-            lane = load(old)
-            check_fits(old.native.plan, lane.native.plan)
-            if self._is_closed:
-                raise RunError("the executor is closed: make a new one")
-            self._retiring, self.current = old, lane
-            self._thread = threading.Thread(
-                target=self._retire, args=(old,), name="tvm_hetero switch", daemon=True
+        if self._process != os.getpid():
+            raise RunError(
+                f"the executor was made in process {self._process} and its threads are not in this "
+                f"fork, {os.getpid()}: make the executor after forking, or spawn"
             )
-            self._thread.start()
+        if self._switcher == threading.get_ident():
+            raise UsageError("a switch from within a switch of the same executor: wait for its end")
+        with self._switching:
+            self._switcher = threading.get_ident()
+            try:
+                self._switch(load)
+            finally:
+                self._switcher = 0
+
+    def _switch(self, load: Callable[[Lane], Lane]) -> None:
+        self.await_drained()
+        self._require_open()
+        lane = load(self.current)
+        taken = threading.Event()
+        thread = threading.Thread(
+            target=self._take_over, args=(lane, taken), name="tvm_hetero switch", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # there can be no more threads: the old plan goes on
+            lane.close()
+            raise
+        taken.wait()
+        self._require_open()
 
     def await_drained(self) -> None:
         """Wait until nothing is in flight in the lane before the current one."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        self._drained.wait()
 
     def stop(self) -> None:
         """Fail all that is in flight, and begin nothing more; waits for nothing."""
         self._is_closed = True
-        for lane in self:
+        for lane in self._lanes():
             lane.close()
 
     def close(self) -> None:
         """`stop`, and wait for callbacks that run."""
         self.stop()
-        for lane in self:
-            lane.completions.join(CLOSING)
+        for known in self._completions:
+            if (completions := known()) is not None:
+                completions.join(CLOSING)
 
-    def _retire(self, old: Lane) -> None:
-        with contextlib.suppress(RunError):  # closed meanwhile, or the interpreter ends
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise RunError("the executor is closed: make a new one")
+
+    def _take_over(self, lane: Lane, taken: threading.Event) -> None:
+        """Body of the thread: `_hand_over`, whatever happens."""
+        self._drained.clear()
+        try:
+            self._hand_over(lane, taken)
+        except RunError:  # the interpreter ends
+            lane.close()
+        finally:
+            taken.set()
+            self._drained.set()
+
+    @blocks_shutdown
+    def _hand_over(self, lane: Lane, taken: threading.Event) -> None:
+        """Put a lane in the place of the current one, and wait until that one is gone."""
+        old = self.current
+        known = [one for one in self._completions if one() is not None]
+        self._completions = [*known, weakref.ref(lane.completions)]
+        self._retiring, self.current = old, lane
+        if self._is_closed:  # by `stop`, which may not have seen the lane
+            lane.close()
+        taken.set()
+        with contextlib.suppress(RunError):  # the interpreter ends
             old.native.retire()
         old.close()
+        old.native.join()
         self._retiring = None
 
-    def __iter__(self) -> Iterator[Lane]:
+    def _lanes(self) -> list[Lane]:
         """All that have, or may get, something in flight."""
-        retiring = self._retiring
-        return iter([self.current] if retiring is None else [retiring, self.current])
+        current, retiring = self.current, self._retiring  # not the other way round: one may be new
+        return [current] if retiring in (None, current) else [retiring, current]
 
 
 def _left(deadline: float, began: float) -> float:
@@ -222,7 +298,7 @@ def _patience_left(patience: float, began: float) -> float:
 
 
 def check_fits(old: Plan, new: Plan) -> None:
-    """Refuse a plan that cannot take over from another.
+    """Refuse a plan that cannot take over from another, nor from those that that one fits.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from tvm_hetero.errors import ArtifactError, PlatformError, RunError
 from tvm_hetero.executor.inputs import device_of_slot
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.executor.native import NativeExecutor
+from tvm_hetero.executor.native_calls import InterpreterEnds
 from tvm_hetero.executor.tensors import copy_lasting
 from tvm_hetero.plan.model import Plan, StepKind, weight_name
 from tvm_hetero.platform.discovery import missing_features
@@ -84,6 +85,8 @@ def set_libraries(
             loaded[path] = load_kernels(path)
         try:
             executor.set_library(i, loaded[path])
+        except InterpreterEnds:
+            raise
         except RunError as error:
             raise ArtifactError(
                 f"the library of device {name!r} is not that of the plan ({error}); build the "

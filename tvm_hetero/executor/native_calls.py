@@ -35,6 +35,10 @@ class PlanRetired(RunError):
     """Another plan takes what comes now (`tvm_hetero.executor.lanes`): submit it there."""
 
 
+class InterpreterEnds(RunError):
+    """It is too late for a call of C++."""
+
+
 # How the text of a request's error begins, where it is not a RunError
 # (src/executor/request_desk.cc).
 _KINDS: dict[str, type[Exception]] = {
@@ -84,7 +88,7 @@ def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _require_time() -> None:
     if _ENDING.is_set():
-        raise RunError("the interpreter is ending: no executor can be used any more")
+        raise InterpreterEnds("the interpreter is ending: no executor can be used any more")
 
 
 @blocks_shutdown

@@ -68,8 +68,8 @@ class Measured:
 
     @check_numerics.setter
     def check_numerics(self, on: bool) -> None:
-        self._native.check_numerics(bool(on))
         self._check_numerics = bool(on)
+        self._native.check_numerics(self._check_numerics)
 
     @property
     def profile_kernels(self) -> bool:
@@ -78,8 +78,8 @@ class Measured:
 
     @profile_kernels.setter
     def profile_kernels(self, on: bool) -> None:
-        self._native.profile_kernels(bool(on))
         self._profile_kernels = bool(on)
+        self._native.profile_kernels(self._profile_kernels)
 
     def watch(self, requests: int) -> None:
         """Keep what each step of so many requests takes, for `take_watched`; 0: none any more.
@@ -88,8 +88,15 @@ class Measured:
         more requests than there is room for, the oldest go; so do those that are not taken before
         a `switch`.
         """
-        self._native.watch(requests)
+        self._native.watch(requests)  # refuses what is no number of requests
         self._watched = requests
+        self._native.watch(requests)  # where a switch has come in between
+
+    def _apply_settings(self, executor: NativeExecutor) -> None:
+        """Let another plan's executor measure as the one before it."""
+        executor.check_numerics(self._check_numerics)
+        executor.profile_kernels(self._profile_kernels)
+        executor.watch(self._watched)
 
     def take_watched(self) -> WatchedRequests:
         """The requests that have ended and have not been taken yet, by the plan that runs."""

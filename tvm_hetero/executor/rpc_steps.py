@@ -77,9 +77,15 @@ class RpcSteps:
 
     def close(self) -> None:
         """Let go of the boards; a step that runs on one fails if no one else is there."""
-        while self._held:
-            board, number = self._held.pop()
+        while (held := self._pop()) is not None:
+            board, number = held
             board.remove(number)
+
+    def _pop(self) -> tuple[RpcDevice, int] | None:
+        try:
+            return self._held.pop()
+        except IndexError:  # another thread closes, too
+            return None
 
 
 def _program(

@@ -88,13 +88,30 @@ def find_optimum(
     if not np.isfinite(table).any(axis=1).all() or not (table > 0).all():
         raise UsageError("each block takes a time above 0 on some place")
     apart = not any(a.excludes(b) for a, b in combinations(places, 2))
-    space = _Counts(table) if apart else _Cores(places)
+    space = _PlaceCounts(table) if apart else _CoresInUse(places)
     loads = _loads(table)
     if space.size <= _MOST_STATES:
         found = _search(space, loads, len(places), slack)
         if found is not None:
             return _checked(table, found, proven=True)
     return _in_order(table, loads, places, current)
+
+
+def find_near(
+    seconds: Seconds, places: Sequence[Place], current: Configuration, slack: float
+) -> Configuration:
+    """A best configuration that changes little: places keep their order if that costs no more.
+
+    Parameters
+    ----------
+    slack : what keeping the order may cost, and what one more stage may (see `find_optimum`).
+    """
+    best = find_optimum(seconds, places, current, slack)
+    table = np.asarray(seconds, dtype=float)
+    same = _in_order(table, _loads(table), places, current)
+    if same.bottleneck <= best.bottleneck * (1 + slack):
+        return same.configuration
+    return best.configuration
 
 
 def _checked(table: FloatArray, found: Configuration, *, proven: bool) -> Optimum:
@@ -116,7 +133,7 @@ def _loads(table: FloatArray) -> list[FloatArray]:
     return found
 
 
-class _Counts:
+class _PlaceCounts:
     """States where places exclude nobody: how many of each class of alike places are used."""
 
     def __init__(self, table: FloatArray) -> None:
@@ -136,7 +153,7 @@ class _Counts:
         ]
 
 
-class _Cores:
+class _CoresInUse:
     """States where places share cores: which cores are used, sorted."""
 
     def __init__(self, places: Sequence[Place]) -> None:
@@ -164,14 +181,14 @@ class _Cores:
         return len(seen)
 
 
-class _Row:
+class _StageRow:
     """f(u, .) of a state, and for every j from where it came: row of before, first block, place."""
 
     def __init__(self, blocks: int) -> None:
         self.value: FloatArray = np.full(blocks + 1, math.inf)
         self.came: IntArray = np.zeros((3, blocks + 1), dtype=np.int64)
 
-    def extend(self, before: _Row, number: int, e: int, load: FloatArray, most: float) -> None:
+    def extend(self, before: _StageRow, number: int, e: int, load: FloatArray, most: float) -> None:
         """Put one stage on place e behind everything that row `number` reaches below `most`."""
         reached = np.maximum(before.value[:, None], load)
         origin = reached.argmin(axis=0)
@@ -184,23 +201,23 @@ class _Row:
 
 
 def _search(
-    space: _Counts | _Cores, loads: list[FloatArray], places: int, slack: float | None
+    space: _PlaceCounts | _CoresInUse, loads: list[FloatArray], places: int, slack: float | None
 ) -> Configuration | None:
     """Stage by stage: all states that k stages reach, then k + 1; the least f(., n) of all.
 
     Layers make every state final before it is used, and the first best one has the fewest stages.
     """
     blocks = len(loads[0]) - 1
-    first = _Row(blocks)
+    first = _StageRow(blocks)
     first.value[0] = 0.0
-    layers: list[dict[_State, _Row]] = [{space.start: first}]
-    best, ends = math.inf, list[tuple[float, int, _Row]]()
+    layers: list[dict[_State, _StageRow]] = [{space.start: first}]
+    best, ends = math.inf, list[tuple[float, int, _StageRow]]()
     for _ in range(min(places, blocks)):
-        after: dict[_State, _Row] = {}
+        after: dict[_State, _StageRow] = {}
         most = best if slack is None else best * (1 + slack) * (1 + 1e-12)
         for number, (state, row) in enumerate(layers[-1].items()):
             for e, target in space.steps(state):
-                there = after.setdefault(target, _Row(blocks))
+                there = after.setdefault(target, _StageRow(blocks))
                 there.extend(row, number, e, loads[e], most)
         layers.append(after)
         whole = min(after.values(), key=lambda row: row.value[blocks], default=first)
@@ -217,7 +234,7 @@ def _search(
     return _trace([list(layer.values()) for layer in layers[:depth]], row)
 
 
-def _trace(layers: Sequence[Sequence[_Row]], row: _Row) -> Configuration:
+def _trace(layers: Sequence[Sequence[_StageRow]], row: _StageRow) -> Configuration:
     ends: list[int] = []
     used: list[int] = []
     j = len(row.value) - 1
@@ -266,6 +283,6 @@ def _in_order(
     stages.reverse()
     found = Configuration(tuple(end for end, _ in stages), tuple(e for _, e in stages))
     rows = table.tolist()
-    if current is not None and bottleneck(rows, current) <= bottleneck(rows, found):
+    if current is not None and bottleneck(rows, current) <= bottleneck(rows, found) * (1 + 1e-12):
         found = current
     return _checked(table, found, proven=False)

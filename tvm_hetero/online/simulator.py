@@ -89,7 +89,7 @@ class Turnover:
 
 
 @dataclass
-class Replay:
+class StreamReplay:
     """What came of it: when each request entered and ended (s), and what the policy did.
 
     Attributes
@@ -141,7 +141,7 @@ class Replay:
         return quantile(sorted(self.latencies), fraction)
 
 
-def replay_stream(policy: Policy, setting: Setting, stream: Stream) -> Replay:
+def replay_stream(policy: Policy, setting: Setting, stream: Stream) -> StreamReplay:
     """Let a policy drive a stream.
 
     Raises
@@ -157,7 +157,7 @@ class _Run:
 
     def __init__(self, policy: Policy, setting: Setting, stream: Stream) -> None:
         self.policy, self.stream = policy, stream
-        self.found = Replay()
+        self.found = StreamReplay()
         self.free = [0.0] * len(stream.places)
         self.weather = _Forecast(stream)
         self.noise = _Noise(stream)
@@ -168,7 +168,7 @@ class _Run:
         self.proposal = proposal
         self.adopt(proposal, 0)
 
-    def run(self) -> Replay:
+    def run(self) -> StreamReplay:
         """All requests, one after the other."""
         for q in range(self.stream.requests):
             entry = self.entry(q)
@@ -205,7 +205,7 @@ class _Run:
         found.bottlenecks.append(max(times))
         found.trying.append(self.proposal.searching)
         self.window.append((found.ended[-1], tuple(times)))
-        if len(self.window) == self.proposal.requests and not self.waiting:
+        if len(self.window) >= self.proposal.requests:
             self.close(q)
 
     def close(self, q: int) -> None:
@@ -238,13 +238,10 @@ class _Run:
         self.state, proposal = self.policy.step(self.state, observation)
         same = proposal.configuration == self.proposal.configuration
         if not same or proposal.searching != self.proposal.searching:
-            self.window = []
+            self.window, self.waiting = [], []  # what went the old way is not asked for any more
         if not same or proposal.phase != "keep":
             self.adopt(proposal, q)
         self.proposal = proposal
-        if len(self.window) >= proposal.requests:
-            self.window = self.window[-proposal.requests :]
-            self.close(q - 1)
 
     def adopt(self, proposal: Proposal, q: int) -> None:
         """Note a proposal that is not merely to watch on."""

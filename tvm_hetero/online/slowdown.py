@@ -40,9 +40,16 @@ class _Sample:
 
 
 def estimate_factors(
-    setting: Setting, quiet: Sequence[Sequence[float]], observations: Sequence[Observation]
+    setting: Setting,
+    quiet: Sequence[Sequence[float]],
+    observations: Sequence[Observation],
+    *,
+    blame_memory: bool = False,
 ) -> dict[int, Factors]:
-    """(f_c, f_m) of every place that some observation used; all under one disturbance."""
+    """(f_c, f_m) of every place that some observation used; all under one disturbance.
+
+    With `blame_memory` memory is blamed whatever the kernel said: the other explanation.
+    """
     samples: dict[int, list[_Sample]] = {}
     for observation in observations:
         configuration = observation.configuration
@@ -51,7 +58,7 @@ def estimate_factors(
         ):
             sample = _sample(setting, quiet, range(a, b), place, stage)
             samples.setdefault(place, []).append(sample)
-    return {place: _fit(rows) for place, rows in samples.items()}
+    return {place: _fit(rows, blame_memory) for place, rows in samples.items()}
 
 
 def disturbed_seconds(
@@ -78,16 +85,16 @@ def _sample(
     return _Sample(compute, memory, stage.seconds, blame)
 
 
-def _fit(samples: Sequence[_Sample]) -> Factors:
+def _fit(samples: Sequence[_Sample], blame_memory: bool) -> Factors:
     """The factors, both scaled so that the newest time is met exactly."""
-    compute, memory = _balanced(samples)
+    compute, memory = _balanced(samples, blame_memory)
     last = samples[-1]
     scale = last.seconds / (compute * last.compute + memory * last.memory)
     return compute * scale, memory * scale
 
 
-def _balanced(samples: Sequence[_Sample]) -> Factors:
-    if any(sample.blame_memory for sample in samples):
+def _balanced(samples: Sequence[_Sample], blame_memory: bool) -> Factors:
+    if blame_memory or any(sample.blame_memory for sample in samples):
         compute, memory = _solve(samples, blame_memory=True)
         if memory <= _ABSURD:
             return max(1.0, compute), memory

@@ -23,8 +23,9 @@ class HeteroPartition:
 
     Parameters
     ----------
-    platform : the devices; default: this machine. With measured costs, links that the platform
-        leaves open are measured too.
+    platform : the devices; default: this machine's, for latency as teams of cores
+        (`tvm_hetero.pipeline.divisions.division_here`). With measured costs, links that the
+        platform leaves open are measured too.
     objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
     batch : elements per batch, where the objective does not say it.
     solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums, probabilities : see
@@ -61,6 +62,8 @@ class HeteroPartition:
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Return `mod` annotated."""
+        from tvm_hetero.pipeline.divisions import division_here
         from tvm_hetero.pipeline.partition import partition
 
-        return partition(mod, self.platform or Platform.detect(), self.options).module
+        platform = self.platform or division_here(self.options).detect()
+        return partition(mod, platform, self.options).module

@@ -65,7 +65,7 @@ class OpenModel:
 
 def partition_sizes(
     model: OpenModel,
-    platform: Platform,
+    platform: Platform | None,
     path: str | os.PathLike[str],
     options: PartitionOptions = PartitionOptions(),
     *,
@@ -75,6 +75,8 @@ def partition_sizes(
 
     Parameters
     ----------
+    platform : None: this machine, for latency as teams of cores
+        (`tvm_hetero.pipeline.divisions.division_here`).
     path : the folder to write.
     options : of each size.
     measure : whether plan and best single device are run, to keep the quicker one.
@@ -89,10 +91,13 @@ def partition_sizes(
     """
     from tvm_hetero.compiler.build import build
     from tvm_hetero.executor.choose_variant import decide
+    from tvm_hetero.pipeline.divisions import division_here
     from tvm_hetero.pipeline.partition import partition
 
+    place = platform or division_here(options).detect()
+
     def make(_: Size, module: tvm.IRModule) -> Executable:
-        executable = build(partition(module, platform, options).placed)
+        executable = build(partition(module, place, options).placed)
         return decide(executable) if measure else executable
 
     return make_sizes(model, Path(path), options, make)

@@ -14,10 +14,12 @@ from onnx import helper
 
 from tests.cli.invoke import tvm_hetero
 from tests.frontends.onnx.models import make, two_branches
-from tests.models import as_schedule, branchy, lowered, teams_of_cpus, unit_problem
-from tvm_hetero.cli.shared.divisions import TargetMachine, may_gain, ways_to_divide
-from tvm_hetero.cli.shared.platforms import Division
-from tvm_hetero.problem.schedule import Schedule
+from tests.small_decoders import tiny
+from tvm_hetero.cli.shared.divisions import TargetMachine, divisions_of
+from tvm_hetero.pipeline.options import PartitionOptions
+from tvm_hetero.platform import Platform
+from tvm_hetero.platform.division import Division, usual_divisions
+from tvm_hetero.problem import Objective
 
 TWO_CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 HERE = TargetMachine(None, "profiled", None, None)
@@ -29,20 +31,24 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "small.onnx"
 
 
+def ways(machine: TargetMachine, objective: str, measure: bool) -> list[Division]:
+    return divisions_of(machine, PartitionOptions(objective=Objective(objective)), measure=measure)
+
+
 @TWO_CORES
 def test_for_latency_teams_and_cores_by_themselves_are_tried():
-    cores = len(os.sched_getaffinity(0))
-    teams = "all" if cores <= 8 else f"1,{cores}"
-    assert ways_to_divide(HERE, "latency", measure=True) == [Division(teams=teams), Division()]
+    usual = usual_divisions(Platform.detect())
+    assert ways(HERE, "latency", measure=True) == usual
+    assert ways(HERE, "latency", measure=False) == usual[:1]
+    assert usual[0].teams != "none" and usual[1] == Division()
 
 
 @pytest.mark.parametrize(
     ("machine", "objective", "measure", "expected"),
     [
         (HERE, "throughput", True, Division()),
-        (HERE, "latency", False, Division()),
+        (HERE, "throughput", False, Division()),
         (TargetMachine(None, "analytical", None, None), "latency", True, Division()),
-        (TargetMachine(None, "quick", None, None), "latency", True, Division()),
         (TargetMachine(Path("p.yaml"), "profiled", None, None), "latency", True, Division()),
         (TargetMachine(None, "profiled", "auto", None), "latency", True, Division()),
         (TargetMachine(None, "profiled", None, 2), "latency", True, Division(2)),
@@ -53,25 +59,22 @@ def test_for_latency_teams_and_cores_by_themselves_are_tried():
 def test_one_way_where_the_user_says_or_nothing_can_be_compared(
     machine: TargetMachine, objective: str, measure: bool, expected: Division
 ):
-    assert ways_to_divide(machine, objective, measure=measure) == [expected]
+    assert ways(machine, objective, measure) == [expected]
 
 
-def planned(device: str, seconds: float) -> Schedule:
-    """A plan of a network that takes so long, on one device of a platform of teams."""
-    module = lowered(branchy(), teams_of_cpus())
-    problem = unit_problem(module, teams_of_cpus())
-    steps = [(task, device, (0,)) for task in problem.graph.topological_order]
-    return replace(as_schedule(problem, steps), value=seconds)
-
-
-@pytest.mark.parametrize(
-    ("device", "seconds", "expected"),
-    [("both", 1e-3, True), ("big", 1e-3, False), ("both", 2e-5, False)],
-)
-def test_cores_by_themselves_are_tried_beside_a_plan_that_uses_teams(
-    device: str, seconds: float, expected: bool
-):
-    assert may_gain(planned(device, seconds), teams_of_cpus()) == expected
+@TWO_CORES
+def test_a_decoder_for_latency_is_planned_on_teams(tmp_path: Path):
+    tiny("gpt2", tmp_path / "gpt2")
+    net = tmp_path / "net.hetero"
+    outcome = tvm_hetero(
+        "partition", tmp_path / "gpt2", "-o", net, "--quick", "--no-measure", "--json",
+        "--length", 24, "--chunk", 1,
+    )  # fmt: skip
+    assert outcome.status == 0, outcome.err
+    problem = json.loads((net / "step" / "problem.json").read_text())
+    names = [device["name"] for device in problem["platform"]["devices"]]
+    assert names == list(usual_divisions(Platform.detect())[0].detect().names)
+    assert tvm_hetero("generate", net, "--prompt-ids", "1 2", "--max-new-tokens", 3).status == 0
 
 
 @TWO_CORES

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.shared.platforms import Division, prepare_platform, read_or_detect_platform
+from tvm_hetero.cli.shared.platforms import prepare_platform, read_or_detect_platform
 
 if TYPE_CHECKING:
     from tvm_hetero.cluster.decoder import ClusterDecoder
     from tvm_hetero.cluster.driver import Cluster as RunningCluster
     from tvm_hetero.cluster.executor import ClusterExecutor
+    from tvm_hetero.platform.division import Division
     from tvm_hetero.platform.model import Platform
 
 ClusterOption = Annotated[
@@ -44,7 +45,7 @@ def prepare_costs(
     platform: Path | None,
     cost_model: str,
     where: str | None,
-    division: Division = Division(),
+    division: Division | None = None,
 ) -> Iterator[tuple[Platform, Any]]:
     """Steps: the platform to plan for, and what knows the costs on it. With a cluster, that is the
     platform of its nodes unless another one is given, and they measure what is to be measured.

@@ -11,26 +11,20 @@ import typer
 
 from tvm_hetero.cli.shared.clusters import prepare_costs
 from tvm_hetero.cli.shared.partition_steps import compile_executable, partition_module
-from tvm_hetero.cli.shared.platforms import Division
-from tvm_hetero.errors import HeteroError, UsageError
+from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
     import tvm
 
     from tvm_hetero.artifact.executable import Executable
     from tvm_hetero.cli.shared.console import Steps
-    from tvm_hetero.cost_models.store import KernelKey
+    from tvm_hetero.pipeline.divisions import Contests
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
-    from tvm_hetero.platform.model import Platform
-    from tvm_hetero.problem.schedule import Schedule
+    from tvm_hetero.platform.division import Division
 
-# Seconds of a network below which no kernel's loop is worth a meeting of cores.
-_SHORT = 5e-5
 # Of `tvm_hetero.platform.core_teams`, which is not loaded for a help's text.
-_NONE, _ALL = "none", "all"
-# Cores up to which there are teams of all widths: each is measured.
-_ALL_WIDTHS = 8
+_NONE = "none"
 
 SplitOption = Annotated[
     int | None,
@@ -73,6 +67,8 @@ class TargetMachine:
     @property
     def division(self) -> Division:
         """What was asked for."""
+        from tvm_hetero.platform.division import Division
+
         return Division(self.split, self.teams or _NONE)
 
     @property
@@ -82,23 +78,14 @@ class TargetMachine:
         return any(each is not None for each in asked)
 
 
-def ways_to_divide(machine: TargetMachine, objective: str, *, measure: bool) -> list[Division]:
-    """How this machine's cores are divided.
+def divisions_of(machine: TargetMachine, how: PartitionOptions, *, measure: bool) -> list[Division]:
+    """How this machine's cores are divided: as was asked for, else in each way that may be best."""
+    from tvm_hetero.pipeline.divisions import division_here, ways_to_divide
 
-    Two ways are tried only where both can be measured, kernels and plans: for latency, on more
-    than one CPU device and nothing else. In a pipeline a core for each request is never behind.
-    """
-    from tvm_hetero.cost_models.registry import measures
-    from tvm_hetero.platform.model import Platform
-
-    if machine.is_asked or objective != "latency" or not measure:
+    if machine.is_asked:
         return [machine.division]
-    devices = Platform.detect().devices
-    several = len(devices) > 1 and all(device.cores for device in devices)
-    if not several or not measures(machine.cost_model):
-        return [machine.division]
-    cores = sum(len(device.cores) for device in devices)
-    return [Division(teams=_ALL if cores <= _ALL_WIDTHS else f"1,{cores}"), Division()]
+    how = replace(how, cost_model=machine.cost_model)
+    return ways_to_divide(how) if measure else [division_here(how)]
 
 
 def partition_on(
@@ -110,25 +97,15 @@ def partition_on(
     measure: bool,
 ) -> tuple[Partition, Executable]:
     """Steps: partition and compile for each way to divide the machine, and keep the quickest."""
-    ways = ways_to_divide(machine, how.objective.kind, measure=measure)
-    tried: list[tuple[Partition, Executable]] = []
-    decided: dict[KernelKey, str] = {}
-    for way in ways:
-        if tried and not may_gain(tried[0][0].schedule, tried[0][0].problem.platform):
-            continue
-        try:
-            tried.append(_partition_once(steps, module, machine, way, how, measure, decided))
-        except HeteroError as error:
-            if way == ways[-1] and not tried:
-                raise
-            steps.say(f"cores divided otherwise: {error}", "yellow")
+    from tvm_hetero.pipeline.divisions import try_divisions
+
+    decided: Contests = {}
+    tried = try_divisions(
+        divisions_of(machine, how, measure=measure),
+        lambda way: _partition_once(steps, module, machine, way, how, measure, decided),
+        lambda error: steps.say(f"cores divided otherwise: {error}", "yellow"),
+    )
     return tried[0] if len(tried) == 1 else _keep_quickest(steps, tried)
-
-
-def may_gain(schedule: Schedule, platform: Platform) -> bool:
-    """Whether the cores each by itself may be quicker than a plan on teams: if it uses any."""
-    used = {execution.device for execution in schedule.executions}
-    return any(len(platform.device(name).cores) > 1 for name in used) and schedule.value > _SHORT
 
 
 def _partition_once(
@@ -138,22 +115,19 @@ def _partition_once(
     division: Division,
     how: PartitionOptions,
     measure: bool,
-    decided: dict[KernelKey, str],
+    decided: Contests,
 ) -> tuple[Partition, Executable]:
     """`decided` are the contests of kernels that another division has held; filled for the next."""
-    from tvm_hetero.cost_models.profiled import ProfiledCosts
     from tvm_hetero.cost_models.registry import by_name
+    from tvm_hetero.pipeline.divisions import shared_contests
 
     with prepare_costs(steps, machine.platform, machine.cost_model, machine.cluster, division) as (
         place,
         costs,
     ):
         model = by_name(costs) if isinstance(costs, str) else costs
-        if isinstance(model, ProfiledCosts):
-            model.decided.update(decided)
-        result = partition_module(steps, module, place, replace(how, cost_model=model))
-        if isinstance(model, ProfiledCosts):
-            decided.update(model.winners())
+        with shared_contests(model, decided):
+            result = partition_module(steps, module, place, replace(how, cost_model=model))
     return result, compile_executable(steps, result, measure=measure)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,30 +9,17 @@ from tvm_hetero.util.units import format_seconds
 
 if TYPE_CHECKING:
     from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.platform.division import Division
     from tvm_hetero.platform.model import Platform
 
 
-@dataclass(frozen=True)
-class Division:
-    """How this machine's cores make CPU devices: parts of them, or teams that overlap.
-
-    Attributes
-    ----------
-    split : into how many parts cores are divided; None: as suits the machine.
-    teams : as `Platform.detect` takes it.
-    """
-
-    split: int | None = None
-    teams: str = "none"
-
-
-def read_or_detect_platform(path: Path | None, division: Division = Division()) -> Platform:
+def read_or_detect_platform(path: Path | None, division: Division | None = None) -> Platform:
     """The platform of that file, or of this machine, its cores divided like that."""
     from tvm_hetero.platform.model import Platform
 
     if path is not None:
         return Platform.load(path)
-    return Platform.detect(division.split, teams=division.teams)
+    return division.detect() if division is not None else Platform.detect()
 
 
 def resolve_platform(platform: str) -> Platform:
@@ -47,7 +33,7 @@ def resolve_platform(platform: str) -> Platform:
 
 
 def prepare_platform(
-    steps: Steps, path: Path | None, cost_model: str, division: Division = Division()
+    steps: Steps, path: Path | None, cost_model: str, division: Division | None = None
 ) -> Platform:
     """Step: the platform of a file or of this machine, its links measured where it has none.
 

@@ -13,7 +13,13 @@ import typer
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, prepare_costs
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.shared.divisions import SplitOption, TargetMachine, TeamsOption, partition_on
+from tvm_hetero.cli.shared.divisions import (
+    SplitOption,
+    TargetMachine,
+    TeamsOption,
+    divisions_of,
+    partition_on,
+)
 from tvm_hetero.cli.shared.import_model import holds_encoder, import_model
 from tvm_hetero.cli.shared.open_shapes import parse_open_shapes
 from tvm_hetero.cli.shared.partition_steps import (
@@ -171,10 +177,8 @@ def partition(
 
         of_sizes = OpenModel(model, opened, values, random_weights, build or "range")
         size_facts(of_sizes, how)  # what can be refused is, before anything is measured
-        with prepare_costs(steps, platform, cost_model, cluster, machine.division) as (
-            place,
-            costs,
-        ):
+        (way,) = divisions_of(machine, how, measure=False)
+        with prepare_costs(steps, platform, cost_model, cluster, way) as (place, costs):
             partition_open_model(
                 steps, of_sizes, output, place, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,
@@ -192,10 +196,8 @@ def partition(
         )
         # Annotations and convolutions are none of a decoder's.
         how = replace(how, respect_annotations=False, plain_sums=False)
-        with prepare_costs(steps, platform, cost_model, cluster, machine.division) as (
-            place,
-            costs,
-        ):
+        (way,) = divisions_of(machine, how, measure=False)
+        with prepare_costs(steps, platform, cost_model, cluster, way) as (place, costs):
             partition_decoder(
                 steps, model, output, place, decoder, replace(how, cost_model=costs),
                 measure=not no_measure, json_output=json_output,

@@ -13,7 +13,7 @@ from tvm_hetero.online.configuration import Place
 from tvm_hetero.online.optimum import find_optimum
 from tvm_hetero.online.policies import make_policy
 from tvm_hetero.online.policy import Setting
-from tvm_hetero.online.simulator import Disturbance, Replay, Stream, replay_stream
+from tvm_hetero.online.simulator import Disturbance, Stream, StreamReplay, replay_stream
 from tvm_hetero.online.table import Recording
 
 
@@ -100,7 +100,7 @@ def recorded_setting(trial: RecordedTrial) -> Setting:
     )
 
 
-def _changes(replay: Replay, places: tuple[Place, ...]) -> list[PlanChange]:
+def _changes(replay: StreamReplay, places: tuple[Place, ...]) -> list[PlanChange]:
     found = []
     for before, turnover in pairwise(replay.turnovers):
         proposal = turnover.proposal

@@ -11,7 +11,7 @@ from tvm_hetero.online.search import Searcher, Trials, propose_trial, settle
 
 
 @dataclass(frozen=True)
-class _Climb:
+class _HillClimb:
     """`waiting`: steps from `top`, the best one before this round, that are still to be tried."""
 
     trials: Trials
@@ -21,10 +21,12 @@ class _Climb:
 
 def begin(setting: Setting, first: Configuration) -> Turn:
     """Try a configuration, then all around it."""
-    return _Climb(Trials(setting, first), first), propose_trial(setting, first, "the first trial")
+    return _HillClimb(Trials(setting, first), first), propose_trial(
+        setting, first, "the first trial"
+    )
 
 
-def step(state: _Climb, observation: Observation) -> Turn:
+def step(state: _HillClimb, observation: Observation) -> Turn:
     """Try the next one around; from the best of them go on, or stop where none is better."""
     trials = state.trials.add(observation)
     state = replace(state, trials=trials)

@@ -15,24 +15,26 @@ _PATIENCE = 10
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _RandomWalk:
     trials: Trials
     here: Configuration
 
 
 def begin(setting: Setting, first: Configuration) -> Turn:
     """Try a configuration, and walk on from it."""
-    return _Walk(Trials(setting, first), first), propose_trial(setting, first, "the first trial")
+    return _RandomWalk(Trials(setting, first), first), propose_trial(
+        setting, first, "the first trial"
+    )
 
 
-def step(state: _Walk, observation: Observation) -> Turn:
+def step(state: _RandomWalk, observation: Observation) -> Turn:
     """One step further, whatever the last one brought."""
     trials = state.trials.add(observation)
     setting = trials.setting
     found = random_neighbour(setting, observation.configuration, trials.count)
     if trials.failures >= _PATIENCE * setting.alpha or found is None:
-        return _Walk(trials, state.here), settle(trials, "nothing better for a long time")
-    return _Walk(trials, found), propose_trial(setting, found, "a random step")
+        return _RandomWalk(trials, state.here), settle(trials, "nothing better for a long time")
+    return _RandomWalk(trials, found), propose_trial(setting, found, "a random step")
 
 
 SEARCH = Searcher("random-walk", begin, step)

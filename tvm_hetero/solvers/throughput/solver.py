@@ -73,10 +73,12 @@ _MOST_BALANCED = 500
 # Parts of a divided batch above which it is not searched.
 _MOST_PARTS = 20_000
 # Parts that greedy balancing and the DP over ideals go through in a second, about, and those for
-# which the DP along an order is a part of it; and the time limit (s) from which on the linear
-# program with all copies, some ten seconds, fits well.
+# which the DP along an order is a part of it; rows of the linear program with all copies for each
+# second of the time limit (30,000 took three seconds); and the limit (s) from which on it fits well
+# for each kind of device once more.
 _MOVED_A_SECOND = 100
 _CUT_A_SECOND = 500
+_ROWS_A_SECOND = 2_000
 # The part of the clock after which starts are cut, those along an order.
 _STARTING = 0.9
 _PATIENT = 30.0
@@ -117,7 +119,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         return replace(stages.solve(problem, options), solver="throughput")
     budget = CpsatBudget.of(options, time.monotonic())
     instance = instance_of(problem)
-    rows = ALL_ROWS if options.time_limit >= _PATIENT else QUICK_ROWS
+    rows = rows_within(options.time_limit)
     bound, weights, cut = _share(instance, rows, options)
     starts = _starts(instance, options, budget) + ([] if cut is None else [cut])
     best = options.start
@@ -135,11 +137,17 @@ def solve(problem: Problem, options: Options) -> Schedule:
         bound = max(bound, chain_bound(instance, best.value, weights))
         most = min(MOST, int(options.time_limit * _LISTED_A_SECOND))
         bound = max(bound, run_bound(instance, best.value, weights, most))
-        bound = max(bound, hub_bound(instance, bound, rows))
+        hub_rows = rows if options.time_limit >= _PATIENT else QUICK_ROWS
+        bound = max(bound, hub_bound(instance, bound, hub_rows))
     closed = best is not None and options.within_gap(best.value, bound)
     if best is None or (not closed and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
+
+
+def rows_within(seconds: float) -> int:
+    """Rows for copies that the linear program of shares may have in a limit of so many seconds."""
+    return min(ALL_ROWS, max(QUICK_ROWS, int(seconds * _ROWS_A_SECOND)))
 
 
 def _share(

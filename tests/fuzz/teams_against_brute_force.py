@@ -1,0 +1,139 @@
+"""Bounds, and every solver that knows teams, against complete search: random problems with teams.
+
+    python -m tests.fuzz.teams_against_brute_force [--seconds S] [--first SEED] [--steps N]
+
+No bound may lie above the optimum and no solver below it; an answer that is called optimal must
+be; where nothing is feasible, `auto` says so. Problems that `tests/brute_force.py` cannot close in
+its steps are counted apart, those in which no core is shared are passed over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+
+from tests.brute_force import Exhausted, limited, optimal_schedule
+from tests.fuzz.team_problems import team_problem
+from tvm_hetero.bounds import bound_ladder
+from tvm_hetero.check import check_schedule
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError, SolverWarning
+from tvm_hetero.problem import KINDS, Problem
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers import Options, names, solve
+from tvm_hetero.solvers.registry import knows_teams
+
+# Work is counted, so that a busy machine answers as an idle one does.
+_SHORT = Options(time_limit=0.3, deadline=60.0)
+_PROVING = ("auto", "cpsat", "exhaustive", "milp-split")
+_EQUAL, _OPTIMAL = 1e-9, 1e-6
+STEPS = 10_000
+# Of so many problems one is given to all solvers, the others to those that prove.
+EVERY = 8
+MOST_ELEMENTS = 3
+CLOSED, OPEN, INFEASIBLE, APART = "closed", "open", "infeasible", "no core is shared"
+
+
+def solvers_for(seed: int) -> Sequence[str]:
+    """Who is asked for the problem of a seed."""
+    return names() if seed % EVERY == 0 else _PROVING
+
+
+def compare(
+    problem: Problem, solvers: Sequence[str], steps: float = STEPS
+) -> tuple[str, list[str]]:
+    """How brute force judges a problem (`CLOSED`, `OPEN`, ...), and what others say wrongly."""
+    if not problem.platform.cliques:
+        return APART, []
+    try:
+        with limited(steps):
+            best = optimal_schedule(problem)
+    except Exhausted:
+        return OPEN, []
+    if best is None:
+        return INFEASIBLE, _denied(problem, solvers)
+    wrong = faults(problem, best.value, solvers)
+    return CLOSED, [*map(str, check_schedule(problem, best)), *wrong]
+
+
+def _denied(problem: Problem, solvers: Sequence[str]) -> list[str]:
+    """What is wrong with the answers to a problem that has no schedule."""
+    found = []
+    for name in (name for name in solvers if knows_teams(name, problem)):
+        try:
+            answer = solve(problem, name, _SHORT)
+            found.append(f"{name} answers {answer.value}; nothing is feasible")
+        except InfeasibleError:
+            pass
+        except HeteroError as error:
+            found.append(f"{name} on what is infeasible: {error}")
+    return found
+
+
+def faults(problem: Problem, best: float, solvers: Sequence[str]) -> list[str]:
+    """What bounds and solvers say that is not so, where `best` is the optimum."""
+    found = [
+        f"bound {rung.name} {rung.value} above {best}"
+        for rung in bound_ladder(problem)
+        if rung.value > best * (1 + _EQUAL)
+    ]
+    for name in (name for name in solvers if knows_teams(name, problem)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SolverWarning)
+            try:
+                answer = solve(problem, name, _SHORT)
+            except (HeteroError, SolverWarning) as error:
+                if not _may_fail(problem, name, error):
+                    found.append(f"{name} gives no answer: {error}")
+                continue
+        found += _wrong(problem, name, answer, best)
+    return found
+
+
+def _may_fail(problem: Problem, name: str, error: Exception) -> bool:
+    """Whether a heuristic has found nothing and says no more than that: under a limit, or since no
+    device runs everything.
+    """
+    proven = isinstance(error, InfeasibleError) and error.proven
+    hard = name == "single" or problem.objective.latency_limit is not None
+    return hard and name not in _PROVING and isinstance(error, SolverError) and not proven
+
+
+def _wrong(problem: Problem, name: str, answer: Schedule, best: float) -> list[str]:
+    found = [f"{name}: {text}" for text in check_schedule(problem, answer)]
+    if not answer.lower_bound <= best * (1 + _EQUAL):
+        found.append(f"{name} bounds by {answer.lower_bound}, optimal is {best}")
+    if not answer.value >= best * (1 - _EQUAL):
+        found.append(f"{name} answers {answer.value}, optimal is {best}")
+    timed = problem.objective.kind in ("latency", "throughput")
+    exact = name in _PROVING and problem.batch == 1 and timed
+    if (exact or answer.status == "optimal") and answer.value > best * (1 + _OPTIMAL):
+        found.append(f"{name} answers {answer.value} ({answer.status}), optimal is {best}")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--first", type=int, default=int(time.time()), metavar="SEED")
+    parser.add_argument("--steps", type=float, default=STEPS)
+    args = parser.parse_args(arguments)
+    end, seed, verdicts = time.monotonic() + args.seconds, args.first, Counter[str]()
+    while time.monotonic() < end:
+        problem = team_problem(seed, KINDS, 1 + seed % MOST_ELEMENTS)
+        verdict, found = compare(problem, solvers_for(seed), args.steps)
+        verdicts[verdict] += 1
+        verdicts["with faults"] += bool(found)
+        for text in found:
+            print(f"seed {seed} ({problem.objective.kind}, {problem.batch}): {text}", flush=True)
+        seed += 1
+    print(f"{seed - args.first} problems from {args.first} on: {dict(verdicts)}")
+    return 1 if verdicts["with faults"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
