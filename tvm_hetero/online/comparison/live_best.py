@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.online.comparison.disturber import LONGEST
 from tvm_hetero.online.comparison.live import LiveTrial, measure_pace
 from tvm_hetero.online.comparison.outcome import BestRates
 from tvm_hetero.online.configuration import Configuration, neighbours
@@ -45,7 +46,7 @@ def measure_best(trial: LiveTrial, tried: int = TRIED) -> BestRates:
 
 
 def _best_rate(trial: LiveTrial, tried: int, *, disturbing: bool) -> float:
-    weather = disturb(trial.kind, trial.core) if disturbing else nullcontext()
+    weather = disturb(trial.kind, trial.core, LONGEST) if disturbing else nullcontext()
     with weather:
         own = measure_pace(trial, _AGAIN * _SECONDS)
         with _streaming(trial) as pipeline:
