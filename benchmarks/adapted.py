@@ -44,7 +44,7 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.online.configuration import Configuration, move
-from tvm_hetero.online.live.adapter import Adapter, Event, make_setting
+from tvm_hetero.online.live.adapter import Adapter, AdaptationEvent, make_setting
 from tvm_hetero.online.live.pipeline import LivePipeline
 from tvm_hetero.online.policies import make_policy
 from tvm_hetero.pipeline.options import PartitionOptions
@@ -153,7 +153,7 @@ def measure_policy(
     plan: Plan, kind: str, policy: str, seconds: float, around: float = BEFORE
 ) -> tuple[Row, Configuration | None]:
     """One stream, and on what a policy had settled when the disturbance ended."""
-    events: list[Event] = []
+    events: list[AdaptationEvent] = []
     settled = None
     with ExitStack() as stack:
         executor = stack.enter_context(Executor(plan.executable))

@@ -11,7 +11,7 @@ from tests.executor.gated import Gate
 from tests.executor.native_plans import PlanBuilder
 from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.executor.lanes import Lane
+from tvm_hetero.executor.plan_switch import ActivePlan
 from tvm_hetero.plan.format import plan_from_dict
 from tvm_hetero.problem.schedule import Schedule
 
@@ -29,12 +29,12 @@ class Switched(Executor):
     """An executor of plans that tests have built: it gives them their functions and kernels."""
 
     def _load(
-        self, name: str, variant: Variant, schedule: Schedule, before: Lane | None = None
-    ) -> Lane:
-        lane = super()._load(name, variant, schedule, before)
+        self, name: str, variant: Variant, schedule: Schedule, before: ActivePlan | None = None
+    ) -> ActivePlan:
+        active = super()._load(name, variant, schedule, before)
         assert isinstance(variant, BuiltVariant)
-        variant.builder.equip(lane.native)
-        return lane
+        variant.builder.equip(active.native)
+        return active
 
 
 def built(builder: PlanBuilder) -> BuiltVariant:

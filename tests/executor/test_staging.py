@@ -72,7 +72,7 @@ def test_the_layout_of_an_array_makes_no_difference(executor: Executor) -> None:
 
 
 def test_one_run_after_the_other_is_in_the_same_memory(executor: Executor) -> None:
-    staging = executor._lanes.current.staging
+    staging = executor._plans.current.staging
     places = set()
     for i in range(5):
         inputs = dict(zip(("in/x", "y"), branchy_inputs(i), strict=True))
@@ -86,7 +86,7 @@ def test_one_run_after_the_other_is_in_the_same_memory(executor: Executor) -> No
 
 
 def test_runs_at_once_have_memory_of_their_own(executor: Executor) -> None:
-    staging = executor._lanes.current.staging
+    staging = executor._plans.current.staging
     first = staging.fill({"in/x": X, "y": Y})
     second = staging.fill({"in/x": -X, "y": -Y})
     assert first is not None and second is not None
@@ -110,20 +110,20 @@ def test_the_memory_of_a_run_that_fails_is_left_to_whoever_still_reads_it(
 ) -> None:
     with Executor(executable) as executor:
         expected = outputs_of(executor, X, Y)
-        [kept] = executor._lanes.current.staging._free
+        [kept] = executor._plans.current.staging._free
         executor.check_numerics = True
         with pytest.raises(NumericsError):
             executor.run({"in/x": np.full_like(X, np.nan), "y": Y})
-        assert executor._lanes.current.staging._free == []
+        assert executor._plans.current.staging._free == []
         assert outputs_of(executor, X, Y) == expected
-        [fresh] = executor._lanes.current.staging._free
+        [fresh] = executor._plans.current.staging._free
         assert fresh is not kept
 
 
 def test_what_a_function_may_give_back_is_in_no_memory_that_is_used_again(held: Gated) -> None:
     executor, gate = held
     gate.open.set()
-    assert executor._lanes.current.staging.fill({"x": vector(1)}) is None
+    assert executor._plans.current.staging.fill({"x": vector(1)}) is None
     assert result(executor.run(x=vector(1))) == 3
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.executor.native_plans import PlanBuilder, chain, tensor
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.inputs import RequestTensors
-from tvm_hetero.executor.lanes import Lane, Lanes
+from tvm_hetero.executor.plan_switch import ActivePlan, PlanSwitch
 from tvm_hetero.executor.streaming import steady_seconds, stream
 from tvm_hetero.problem.schedule import Schedule
 
@@ -44,7 +44,7 @@ def test_a_stream_has_no_more_in_hand_than_frames(workers: int) -> None:
             pulled += 1
             yield RequestTensors([tensor(i, i)], merged=True)
 
-    for request, [output] in stream(Lanes(Lane(executor, "chain", SCHEDULE)), requests()):
+    for request, [output] in stream(PlanSwitch(ActivePlan(executor, "chain", SCHEDULE)), requests()):
         taken += 1
         alone = executor.submit(request.tensors)
         executor.wait(alone)

@@ -107,7 +107,7 @@ def test_who_forgets_an_executor_in_a_switch_leaves_nothing_behind(
         executor = Executor(executable)
         executor.submit(executor.random_inputs())
         executor.switch(SINGLE)
-        natives = [weakref.ref(lane.native) for lane in executor._lanes._lanes()]
+        natives = [weakref.ref(active.native) for active in executor._plans._plans()]
         del executor
         for native in natives:
             assert eventually(lambda native=native: gc.collect() >= 0 and native() is None)

@@ -14,7 +14,7 @@ from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.executor import load as load_executor
 
 if TYPE_CHECKING:
-    from tvm_hetero.online.live.adapter import Event
+    from tvm_hetero.online.live.adapter import AdaptationEvent
     from tvm_hetero.sizes.executor import SizedExecutor
 
 
@@ -24,7 +24,7 @@ def load(
     *,
     adapt: str | None = None,
     alpha: int = 10,
-    on_event: Callable[[Event], None] | None = None,
+    on_event: Callable[[AdaptationEvent], None] | None = None,
 ) -> Executor | Decoder | SizedExecutor:
     """Load a folder and start what runs it.
 
@@ -62,7 +62,7 @@ def _load_adaptive(
     variant: str | None,
     policy: str,
     alpha: int,
-    on_event: Callable[[Event], None] | None,
+    on_event: Callable[[AdaptationEvent], None] | None,
 ) -> Executor:
     from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
 

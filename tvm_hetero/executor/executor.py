@@ -32,10 +32,10 @@ from tvm_hetero.executor.futures import Pending
 from tvm_hetero.executor.inputs import RequestTensors, merge_inputs
 from tvm_hetero.executor.inputs import TensorInfo as TensorInfo
 from tvm_hetero.executor.inputs import identifier as identifier
-from tvm_hetero.executor.lanes import (
+from tvm_hetero.executor.plan_switch import (
     CLOSING,
-    Lane,
-    Lanes,
+    ActivePlan,
+    PlanSwitch,
     LoadedModel,
     Ticket,
     check_fits,
@@ -102,13 +102,13 @@ class Executor(Measured, Closeable):
         name = variant or executable.default
         self._variants = executable.variants
         self._model = LoadedModel(executable.problem.platform, executable.weights)
-        lane = self._load(name, self._named(name), executable.schedule)
-        super().__init__(executable.problem, Lanes(lane))
+        active = self._load(name, self._named(name), executable.schedule)
+        super().__init__(executable.problem, PlanSwitch(active))
         self.batch = self._reader.batch
         self._stacks = make_stacks([output.name for output in self.plan.outputs], self.batch)
         self.outputs = tuple(stack.name for stack in self._stacks)
         # For who forgets to close: ends the completing thread, which knows nothing of this object.
-        weakref.finalize(self, self._lanes.stop).atexit = False
+        weakref.finalize(self, self._plans.stop).atexit = False
 
     @blocks_shutdown
     def run(
@@ -145,11 +145,11 @@ class Executor(Measured, Closeable):
             If it was not done in time.
         """
         given = merge_inputs(inputs, named)
-        lane = self._lanes.current
-        if state is None and (staged := lane.staging.fill(given)) is not None:
+        active = self._plans.current
+        if state is None and (staged := active.staging.fill(given)) is not None:
             outputs = self._serve(staged.tensors, deadline)
-            if self._lanes.current is lane:  # else another may have run it, which may keep inputs
-                lane.staging.give_back(staged)
+            if self._plans.current is active:  # else another may have run it, which may keep inputs
+                active.staging.give_back(staged)
             return outputs
         request = self._request(given, state)
         if state is None:
@@ -214,7 +214,7 @@ class Executor(Measured, Closeable):
             As in `run`, in the place of the outputs that failed; what is in flight is cancelled.
         """
         requests = (self._request(inputs, None, copy=True) for inputs in batches)
-        for request, outputs in stream(self._lanes, requests):
+        for request, outputs in stream(self._plans, requests):
             yield join_outputs(self._stacks, request.merged, outputs)
 
     async def run_async(
@@ -233,7 +233,7 @@ class Executor(Measured, Closeable):
         end = None if deadline is None else time.monotonic() + _checked(deadline)
         request = self._request(merge_inputs(inputs, named), state)
         submit = partial(self._try_submit, request, state)
-        return await run_in_turn(self._lanes.current.gates, submit, end)
+        return await run_in_turn(self._plans.current.gates, submit, end)
 
     def amap(self, batches: AsyncIterable[Inputs] | Iterable[Inputs]) -> AsyncIterator[list[Any]]:
         """`map` for event loops: ``async for out in ex.amap(images)``."""
@@ -245,7 +245,7 @@ class Executor(Measured, Closeable):
 
         What is in flight ends by the plan by which it began; no request is lost, worked on twice,
         or out of its order in `map`. Nothing is compiled and no weight copied: the plans share
-        both (`tvm_hetero.executor.lanes`). While the old plan has something in flight there are the
+        both (`tvm_hetero.executor.plan_switch`). While the old plan has something in flight there are the
         slots of both, so a switch waits until the one before is through; `await_drained` waits for
         its own end.
 
@@ -264,22 +264,22 @@ class Executor(Measured, Closeable):
         """
         name, chosen = (plan, self._named(plan)) if isinstance(plan, str) else (OTHER, plan)
         check_fits(self.plan, chosen.plan)
-        self._lanes.switch(partial(self._load_next, name, chosen, schedule))
+        self._plans.switch(partial(self._load_next, name, chosen, schedule))
         self._apply_settings(self._native)  # what was set while the plan was loaded
 
     def await_drained(self) -> None:
         """Wait until nothing is in flight any more in the plan before the last `switch`."""
-        self._lanes.await_drained()
+        self._plans.await_drained()
 
     @property
     def variant(self) -> str:
         """Which plan of the artifact takes what comes; `OTHER` for one that is not there."""
-        return self._lanes.current.name
+        return self._plans.current.name
 
     @property
     def schedule(self) -> Schedule:
         """Of the plan that takes what comes."""
-        return self._lanes.current.schedule
+        return self._plans.current.schedule
 
     @property
     def depth(self) -> int:
@@ -288,7 +288,7 @@ class Executor(Measured, Closeable):
 
     def close(self) -> None:
         """Stop the worker threads: what is in flight fails, and nothing can be run any more."""
-        self._lanes.close()
+        self._plans.close()
 
     def __reduce__(self) -> str:
         raise UsageError(
@@ -304,18 +304,18 @@ class Executor(Measured, Closeable):
         return self._variants[variant]
 
     def _load(
-        self, name: str, variant: Variant, schedule: Schedule, before: Lane | None = None
-    ) -> Lane:
+        self, name: str, variant: Variant, schedule: Schedule, before: ActivePlan | None = None
+    ) -> ActivePlan:
         check_processor(self._model.platform, variant.libraries)
         check_cores(variant.plan)
-        return Lane.load(name, variant, schedule, self._model, before)
+        return ActivePlan.load(name, variant, schedule, self._model, before)
 
     def _load_next(
-        self, name: str, variant: Variant, schedule: Schedule | None, before: Lane
-    ) -> Lane:
-        lane = self._load(name, variant, schedule or before.schedule, before)
-        self._apply_settings(lane.native)
-        return lane
+        self, name: str, variant: Variant, schedule: Schedule | None, before: ActivePlan
+    ) -> ActivePlan:
+        active = self._load(name, variant, schedule or before.schedule, before)
+        self._apply_settings(active.native)
+        return active
 
     @blocks_shutdown
     def _request(self, inputs: Any, state: State | None, copy: bool = False) -> RequestTensors:
@@ -326,7 +326,7 @@ class Executor(Measured, Closeable):
     def _serve(self, tensors: Any, deadline: float | None, settle: float = 0.0) -> list[Any]:
         """The plan's outputs for its inputs, once."""
         allowed = NO_DEADLINE if deadline is None else _checked(deadline)
-        outputs = self._lanes.serve(tensors, allowed, allowed or FOR_EVER, settle)
+        outputs = self._plans.serve(tensors, allowed, allowed or FOR_EVER, settle)
         if outputs is None:
             raise _no_room_until(allowed)
         return outputs
@@ -339,7 +339,7 @@ class Executor(Measured, Closeable):
         patience = FOR_EVER if timeout is None else max(timeout, 0.0)
         if allowed and (timeout is None or allowed < patience):
             patience = allowed
-        ticket = self._lanes.submit(request.tensors, allowed, patience, notify=True)
+        ticket = self._plans.submit(request.tensors, allowed, patience, notify=True)
         if ticket is not None:
             return ticket
         if allowed and patience == allowed:
@@ -366,9 +366,9 @@ class Executor(Measured, Closeable):
             if at_end is not None:
                 at_end()
             raise
-        lane = ticket.lane
-        pending = Pending(lane.native, finish, held=(self, request), at_end=at_end)
-        lane.completions.enter(pending, ticket.number)
+        active = ticket.active
+        pending = Pending(active.native, finish, held=(self, request), at_end=at_end)
+        active.completions.enter(pending, ticket.number)
         return pending
 
     def _try_submit(

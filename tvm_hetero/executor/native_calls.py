@@ -32,7 +32,7 @@ _ENDING = threading.Event()
 
 
 class PlanRetired(RunError):
-    """Another plan takes what comes now (`tvm_hetero.executor.lanes`): submit it there."""
+    """Another plan takes what comes now (`tvm_hetero.executor.plan_switch`): submit it there."""
 
 
 class InterpreterEnds(RunError):

@@ -18,7 +18,7 @@ import numpy as np
 from tvm_hetero.errors import RunError
 from tvm_hetero.executor import spans
 from tvm_hetero.executor.inputs import InputReader, random_values
-from tvm_hetero.executor.lanes import Lanes
+from tvm_hetero.executor.plan_switch import PlanSwitch
 from tvm_hetero.executor.native import NativeExecutor
 from tvm_hetero.executor.native_calls import blocks_shutdown
 from tvm_hetero.executor.spans import KernelTime, TracedStep
@@ -35,9 +35,9 @@ Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 class Measured:
     """The half of `tvm_hetero.executor.executor.Executor` that measures."""
 
-    def __init__(self, problem: Problem, lanes: Lanes) -> None:
+    def __init__(self, problem: Problem, plans: PlanSwitch) -> None:
         self.problem = problem
-        self._lanes = lanes
+        self._plans = plans
         plan = self.plan
         self._reader = InputReader(plan)
         self.inputs = self._reader.infos
@@ -54,7 +54,7 @@ class Measured:
 
     @property
     def _native(self) -> NativeExecutor:
-        return self._lanes.current.native
+        return self._plans.current.native
 
     @property
     def allocations(self) -> int:

@@ -29,7 +29,7 @@ from tvm_hetero.executor.inputs import RequestTensors
 from tvm_hetero.executor.native import NativeExecutor
 
 if TYPE_CHECKING:
-    from tvm_hetero.executor.lanes import Lanes, Ticket
+    from tvm_hetero.executor.plan_switch import PlanSwitch, Ticket
 
 FOR_EVER = -1.0
 NO_DEADLINE = 0.0
@@ -53,11 +53,11 @@ def steady_seconds(executor: NativeExecutor, batches: int) -> float:
 
 
 def stream(
-    lanes: Lanes, requests: Iterable[RequestTensors]
+    plans: PlanSwitch, requests: Iterable[RequestTensors]
 ) -> Iterator[tuple[RequestTensors, list[Any]]]:
     """Each request with the plan's outputs of it, in order.
 
-    Requests are fetched while fewer than `Lanes.frames` are in flight or wait to be handed out,
+    Requests are fetched while fewer than `PlanSwitch.frames` are in flight or wait to be handed out,
     and there is room in the executor, which others may use too. An output is handed out as soon as
     room is needed, or no more requests come. If a request fails, or `requests` does, what stands
     before is handed out first, as by a loop of runs. Ending the iterator early cancels the rest.
@@ -74,10 +74,10 @@ def stream(
             except Exception as error:  # of the caller's own iterator, or of inputs that are wrong
                 failure = error
                 break
-            while (ticket := _submit(lanes, request, wait=not waiting)) is None:
+            while (ticket := _submit(plans, request, wait=not waiting)) is None:
                 yield _taken(waiting)
             waiting.append((ticket, request))
-            if len(waiting) > lanes.frames:
+            if len(waiting) > plans.frames:
                 yield _taken(waiting)
         while waiting:
             yield _taken(waiting)
@@ -85,18 +85,18 @@ def stream(
             raise failure
     finally:
         for ticket, _ in waiting:
-            ticket.lane.native.forget(ticket.number)  # cancels it
+            ticket.active.native.forget(ticket.number)  # cancels it
 
 
-def _submit(lanes: Lanes, request: RequestTensors, wait: bool) -> Ticket | None:
+def _submit(plans: PlanSwitch, request: RequestTensors, wait: bool) -> Ticket | None:
     """Its ticket; None if there is no room. Who has nothing in flight himself waits for others."""
-    return lanes.submit(request.tensors, NO_DEADLINE, FOR_EVER if wait else 0.0)
+    return plans.submit(request.tensors, NO_DEADLINE, FOR_EVER if wait else 0.0)
 
 
 def _taken(waiting: deque[tuple[Ticket, RequestTensors]]) -> tuple[RequestTensors, list[Any]]:
     """Wait for the oldest; it stays among those that wait until it is done."""
     ticket, request = waiting[0]
-    executor = ticket.lane.native
+    executor = ticket.active.native
     executor.wait(ticket.number, FOR_EVER)
     waiting.popleft()
     return request, list(executor.take(ticket.number))

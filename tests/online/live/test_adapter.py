@@ -25,7 +25,7 @@ from tests.online.live.models import (
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.online.configuration import Configuration
-from tvm_hetero.online.live.adapter import Adapter, Event, make_setting
+from tvm_hetero.online.live.adapter import Adapter, AdaptationEvent, make_setting
 from tvm_hetero.online.live.pipeline import LivePipeline
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.policy import Phase, Policy, Proposal, Setting, Turn
@@ -52,17 +52,17 @@ class Driven:
 
     def __init__(self, executor: Executor, policy: Policy) -> None:
         self.executor = executor
-        self.events: list[Event] = []
+        self.events: list[AdaptationEvent] = []
         self.told = threading.Condition()
         self.pipeline = LivePipeline(executor, adaptable())
         self.adapter = Adapter(self.pipeline, policy, make_setting(self.pipeline), self.tell)
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: AdaptationEvent) -> None:
         with self.told:
             self.events.append(event)
             self.told.notify_all()
 
-    def wait(self, count: int) -> list[Event]:
+    def wait(self, count: int) -> list[AdaptationEvent]:
         """Until so many events were told, or the policy gave up."""
         with self.told:
             done = lambda: len(self.events) >= count or self.adapter.failure is not None  # noqa: E731
@@ -165,8 +165,8 @@ def test_a_fault_of_a_policy_or_of_who_is_told_is_a_failure_too(
         assert as_bytes(driven.executor.run(INPUTS)) == outputs_of(BIG)
 
 
-def _raising(text: str) -> Callable[[Event], None]:
-    def tell(event: Event) -> None:
+def _raising(text: str) -> Callable[[AdaptationEvent], None]:
+    def tell(event: AdaptationEvent) -> None:
         raise ZeroDivisionError(text)
 
     return tell

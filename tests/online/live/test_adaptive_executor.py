@@ -13,7 +13,7 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.online.chain import places_of
 from tvm_hetero.online.configuration import Configuration, read_configuration
-from tvm_hetero.online.live.adapter import Event
+from tvm_hetero.online.live.adapter import AdaptationEvent
 from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
 
 
@@ -25,10 +25,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_saved_model_is_loaded_with_a_policy_and_tells_what_it_does(folder: Path) -> None:
-    events: list[Event] = []
+    events: list[AdaptationEvent] = []
     told = threading.Event()
 
-    def tell(event: Event) -> None:
+    def tell(event: AdaptationEvent) -> None:
         events.append(event)
         told.set()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tvm_hetero.cli.shared.console import Steps
     from tvm_hetero.executor.executor import Executor, TracedStep
-    from tvm_hetero.online.live.adapter import Event
+    from tvm_hetero.online.live.adapter import AdaptationEvent
 
 
 def load_executor(
@@ -34,7 +34,7 @@ def load_streaming(
     variant: str | None,
     policy: str | None,
     alpha: int,
-    tell: Callable[[Event], None],
+    tell: Callable[[AdaptationEvent], None],
 ) -> Executor:
     """Step: load an artifact and start its executor, whose plan a policy changes."""
     if policy is None:

@@ -20,7 +20,7 @@ from tvm_hetero.util.untrusted_names import printable
 if TYPE_CHECKING:
     from tvm_hetero.cli.shared.console import Steps
     from tvm_hetero.executor.executor import Executor
-    from tvm_hetero.online.live.adapter import Event
+    from tvm_hetero.online.live.adapter import AdaptationEvent
 
 # Switches that are shown.
 _SHOWN = 6
@@ -41,16 +41,16 @@ class StreamLog:
 
     began: float = field(default_factory=time.monotonic)
     ends: list[float] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[AdaptationEvent] = field(default_factory=list)
     idle: str = ""
     failure: str = ""
 
-    def note(self, event: Event) -> None:
+    def note(self, event: AdaptationEvent) -> None:
         """One more event."""
         self.events.append(event)
 
     @property
-    def switches(self) -> list[Event]:
+    def switches(self) -> list[AdaptationEvent]:
         """Those in which another configuration began."""
         return [event for event in list(self.events) if event.switched]
 
@@ -81,7 +81,7 @@ class StreamLog:
         }
 
 
-def event_dict(event: Event, began: float) -> dict[str, Any]:
+def event_dict(event: AdaptationEvent, began: float) -> dict[str, Any]:
     """An event as JSON; `began` is when its stream did."""
     return {
         "at": event.at - began,
@@ -155,7 +155,7 @@ def _print_switches(steps: Steps, log: StreamLog, ended: threading.Event) -> Non
         shown = len(events)
 
 
-def event_line(event: Event, began: float) -> str:
+def event_line(event: AdaptationEvent, began: float) -> str:
     """An event in a line."""
     cause = f" ({event.cause})" if event.cause else ""
     return f"{event.at - began:8.2f} s  {event.configuration}: {event.why}{cause}"

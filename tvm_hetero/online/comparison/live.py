@@ -21,7 +21,7 @@ from tvm_hetero.online.comparison.disturber import SpanDisturber
 from tvm_hetero.online.comparison.outcome import PlanChange, StreamOutcome
 from tvm_hetero.online.comparison.spans import DisturbedSpans
 from tvm_hetero.online.configuration import Place
-from tvm_hetero.online.live.adapter import Event
+from tvm_hetero.online.live.adapter import AdaptationEvent
 from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
 from tvm_hetero.online.policies import policy_names
 from tvm_hetero.util.documents import nearest
@@ -81,7 +81,7 @@ def stream_policy(
     known = (*policy_names(), NO_POLICY)
     if name not in known:
         raise UsageError(f"there is no policy {name!r}{nearest(name, known)}")
-    events: list[Event] = []
+    events: list[AdaptationEvent] = []
     with _executor(trial, name, events.append) as executor:
         begun = time.monotonic()
         entered, ended = _run_disturbed(executor, trial, progress)
@@ -98,7 +98,7 @@ def stream_policy(
     )
 
 
-def _executor(trial: LiveTrial, name: str, tell: Callable[[Event], None]) -> Executor:
+def _executor(trial: LiveTrial, name: str, tell: Callable[[AdaptationEvent], None]) -> Executor:
     if name == NO_POLICY:
         return Executor(trial.executable)
     return AdaptiveExecutor(trial.executable, name, alpha=trial.alpha, on_event=tell)
@@ -134,7 +134,7 @@ def _note(executor: Executor) -> str:
     return f"gave up: {executor.failure}" if executor.failure is not None else ""
 
 
-def _changes(events: list[Event], begun: float, ended: list[float]) -> Iterator[PlanChange]:
+def _changes(events: list[AdaptationEvent], begun: float, ended: list[float]) -> Iterator[PlanChange]:
     for event in events:
         if event.switched or event.phase == "settled":
             at = event.at - begun

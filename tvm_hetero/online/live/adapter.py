@@ -31,7 +31,7 @@ _CLOSING = 30.0
 
 
 @dataclass(frozen=True)
-class Event:
+class AdaptationEvent:
     """A window, and what the policy made of it.
 
     Attributes
@@ -66,7 +66,7 @@ class Adapter(Closeable):
 
     Parameters
     ----------
-    tell : called with each `Event`, in the adapter's thread.
+    tell : called with each `AdaptationEvent`, in the adapter's thread.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Adapter(Closeable):
         pipeline: LivePipeline,
         policy: Policy,
         setting: Setting,
-        tell: Callable[[Event], None] = lambda _: None,
+        tell: Callable[[AdaptationEvent], None] = lambda _: None,
     ) -> None:
         self.failure: Exception | None = None
         self._pipeline = pipeline
@@ -114,7 +114,7 @@ class Adapter(Closeable):
     def _follow(self, proposal: Proposal) -> bool:
         return self._pipeline.switch(proposal.configuration)
 
-    def _event(self, seen: Observation, switched: bool, cause: str) -> Event:
+    def _event(self, seen: Observation, switched: bool, cause: str) -> AdaptationEvent:
         proposal = self._proposal
         text = proposal.configuration.text(self._setting.places)
-        return Event(time.monotonic(), seen, text, switched, proposal.phase, proposal.why, cause)
+        return AdaptationEvent(time.monotonic(), seen, text, switched, proposal.phase, proposal.why, cause)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.online.live.adapter import Adapter, Event, make_setting
+from tvm_hetero.online.live.adapter import Adapter, AdaptationEvent, make_setting
 from tvm_hetero.online.live.pipeline import LivePipeline
 from tvm_hetero.online.policies import make_policy
 
@@ -33,7 +33,7 @@ class AdaptiveExecutor(Executor):
     executable : a model that was built to be adapted: partitioned for throughput.
     policy : one of `tvm_hetero.online.policies.policy_names()`.
     alpha : trials without gain after which a search of the policy gives up.
-    on_event : called with each `Event`, in a thread of its own kind: it must not wait for requests.
+    on_event : called with each `AdaptationEvent`, in a thread of its own kind: it must not wait for requests.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class AdaptiveExecutor(Executor):
         policy: str = RESOLVE,
         *,
         alpha: int = 10,
-        on_event: Callable[[Event], None] = lambda _: None,
+        on_event: Callable[[AdaptationEvent], None] = lambda _: None,
     ) -> None:
         chosen = make_policy(policy)
         super().__init__(executable)

@@ -1,10 +1,10 @@
 """Plans of one model that take over from each other while requests come.
 
-A *lane* is a plan at work: its native executor, which has threads and slots of its own. All lanes
+A *active* is a plan at work: its native executor, which has threads and slots of its own. All plans
 of an executor share weights and compiled kernels, so that another plan compiles and copies nothing.
-There is one that takes what comes; `Lanes.switch` puts another one in its place:
+There is one that takes what comes; `PlanSwitch.switch` puts another one in its place:
 
-    1. the new lane's threads start and its slots are allocated, while the old one goes on;
+    1. the new active's threads start and its slots are allocated, while the old one goes on;
     2. whoever comes now finds the new one;
     3. the old one is retired: it refuses (`PlanRetired`) who found it a moment ago, or waits in its
        queue, and they go to the new one; what is in flight ends there as it would have anyway;
@@ -14,9 +14,9 @@ From 2 on a thread does it, which no Ctrl-C interrupts: half a switch would leav
 for a core that nobody leaves.
 
 So each request is worked on once, by one plan, and has the outputs of that plan. Who takes results
-in the order in which he submitted (`map`) keeps tickets, each of its lane, and sees that order.
+in the order in which he submitted (`map`) keeps tickets, each of its active, and sees that order.
 
-Both lanes have threads on the same cores until the old one is empty. A core goes over when the last
+Both plans have threads on the same cores until the old one is empty. A core goes over when the last
 request of the old plan has passed it (``src/executor/departure.h``), so neither slows the other
 down, and who was first is first. Memory is that of two plans at most: a switch waits until the one
 before is through.
@@ -72,7 +72,7 @@ class LoadedModel:
     kernels: dict[Path, Any] = field(default_factory=dict)
 
 
-class Lane:
+class ActivePlan:
     """One plan at work.
 
     Attributes
@@ -106,14 +106,14 @@ class Lane:
         variant: Variant,
         schedule: Schedule,
         model: LoadedModel,
-        before: Lane | None = None,
-    ) -> Lane:
+        before: ActivePlan | None = None,
+    ) -> ActivePlan:
         """Start the threads of a plan, and give it kernels and weights.
 
         Parameters
         ----------
         name, schedule : of the plan.
-        before : the lane that it is to take over from.
+        before : the active that it is to take over from.
         """
         old = None if before is None else before.native
         plan, libraries = variant.plan, variant.libraries
@@ -136,19 +136,19 @@ class Lane:
 
 @dataclass(frozen=True)
 class Ticket:
-    """A request in flight: its number, and the lane that works on it."""
+    """A request in flight: its number, and the active that works on it."""
 
-    lane: Lane
+    active: ActivePlan
     number: int
 
 
-class Lanes:
-    """The lane that takes what comes, and the one before it while that has something in flight."""
+class PlanSwitch:
+    """The active that takes what comes, and the one before it while that has something in flight."""
 
-    def __init__(self, first: Lane) -> None:
+    def __init__(self, first: ActivePlan) -> None:
         self.current = first
-        self._retiring: Lane | None = None
-        # Of all lanes: the thread of one lives on while callbacks run.
+        self._retiring: ActivePlan | None = None
+        # Of all plans: the thread of one lives on while callbacks run.
         self._completions = [weakref.ref(first.completions)]
         self._switching = threading.Lock()
         self._switcher = 0  # the thread that holds it
@@ -159,7 +159,7 @@ class Lanes:
 
     @property
     def frames(self) -> int:
-        """How many requests are in flight at most, in the lane that takes what comes."""
+        """How many requests are in flight at most, in the active that takes what comes."""
         return self.current.native.frames
 
     def submit(
@@ -168,12 +168,12 @@ class Lanes:
         """`NativeExecutor.submit`; None if there is no room."""
         began = time.monotonic()
         while True:
-            lane = self.current
+            active = self.current
             if notify:
-                lane.completions.start()
+                active.completions.start()
             with contextlib.suppress(PlanRetired):
-                number = lane.native.submit(tensors, deadline, patience, notify)
-                return Ticket(lane, number) if number else None
+                number = active.native.submit(tensors, deadline, patience, notify)
+                return Ticket(active, number) if number else None
             deadline, patience = _left(deadline, began), _patience_left(patience, began)
             began = time.monotonic()
 
@@ -188,8 +188,8 @@ class Lanes:
             deadline, patience = _left(deadline, began), _patience_left(patience, began)
             began = time.monotonic()
 
-    def switch(self, load: Callable[[Lane], Lane]) -> None:
-        """Let another lane take what comes; waits until the switch before is through.
+    def switch(self, load: Callable[[ActivePlan], ActivePlan]) -> None:
+        """Let another active take what comes; waits until the switch before is through.
 
         Parameters
         ----------
@@ -216,31 +216,31 @@ class Lanes:
             finally:
                 self._switcher = 0
 
-    def _switch(self, load: Callable[[Lane], Lane]) -> None:
+    def _switch(self, load: Callable[[ActivePlan], ActivePlan]) -> None:
         self.await_drained()
         self._require_open()
-        lane = load(self.current)
+        active = load(self.current)
         taken = threading.Event()
         thread = threading.Thread(
-            target=self._take_over, args=(lane, taken), name="tvm_hetero switch", daemon=True
+            target=self._take_over, args=(active, taken), name="tvm_hetero switch", daemon=True
         )
         try:
             thread.start()
         except RuntimeError:  # there can be no more threads: the old plan goes on
-            lane.close()
+            active.close()
             raise
         taken.wait()
         self._require_open()
 
     def await_drained(self) -> None:
-        """Wait until nothing is in flight in the lane before the current one."""
+        """Wait until nothing is in flight in the active before the current one."""
         self._drained.wait()
 
     def stop(self) -> None:
         """Fail all that is in flight, and begin nothing more; waits for nothing."""
         self._is_closed = True
-        for lane in self._lanes():
-            lane.close()
+        for active in self._plans():
+            active.close()
 
     def close(self) -> None:
         """`stop`, and wait for callbacks that run."""
@@ -253,26 +253,26 @@ class Lanes:
         if self._is_closed:
             raise RunError("the executor is closed: make a new one")
 
-    def _take_over(self, lane: Lane, taken: threading.Event) -> None:
+    def _take_over(self, active: ActivePlan, taken: threading.Event) -> None:
         """Body of the thread: `_hand_over`, whatever happens."""
         self._drained.clear()
         try:
-            self._hand_over(lane, taken)
+            self._hand_over(active, taken)
         except RunError:  # the interpreter ends
-            lane.close()
+            active.close()
         finally:
             taken.set()
             self._drained.set()
 
     @blocks_shutdown
-    def _hand_over(self, lane: Lane, taken: threading.Event) -> None:
-        """Put a lane in the place of the current one, and wait until that one is gone."""
+    def _hand_over(self, active: ActivePlan, taken: threading.Event) -> None:
+        """Put a active in the place of the current one, and wait until that one is gone."""
         old = self.current
         known = [one for one in self._completions if one() is not None]
-        self._completions = [*known, weakref.ref(lane.completions)]
-        self._retiring, self.current = old, lane
-        if self._is_closed:  # by `stop`, which may not have seen the lane
-            lane.close()
+        self._completions = [*known, weakref.ref(active.completions)]
+        self._retiring, self.current = old, active
+        if self._is_closed:  # by `stop`, which may not have seen the active
+            active.close()
         taken.set()
         with contextlib.suppress(RunError):  # the interpreter ends
             old.native.retire()
@@ -280,7 +280,7 @@ class Lanes:
         old.native.join()
         self._retiring = None
 
-    def _lanes(self) -> list[Lane]:
+    def _plans(self) -> list[ActivePlan]:
         """All that have, or may get, something in flight."""
         current, retiring = self.current, self._retiring  # not the other way round: one may be new
         return [current] if retiring in (None, current) else [retiring, current]
