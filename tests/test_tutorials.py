@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tutorials import adapt_a_stream, decode_on_two_cores, plan_gpt3_on_six_servers
+from tutorials import (
+    adapt_a_stream,
+    compare_policies,
+    decode_on_two_cores,
+    plan_gpt3_on_six_servers,
+)
 from tutorials.partition_an_onnx_model import main
 
 
@@ -51,3 +56,14 @@ def test_adapt_a_stream(tmp_path: Path, capsys):
     # On a machine that is busy elsewhere a policy may not have seen a whole window.
     assert story.failure is None
     assert all("@cpu" in event.configuration for event in story.events)
+
+
+def test_compare_policies(tmp_path: Path, capsys):
+    figures = compare_policies.main(page=tmp_path / "made" / "policies.html")
+    told = capsys.readouterr().out.splitlines()
+    assert "".join(dict.fromkeys(line[0] for line in told if line[0] != " ")) == "123456"
+    # What the tutorial says of the policies is what its recording shows; a replay has no chance.
+    assert figures["resolve"].disturbed > 1.3 * figures["static"].disturbed
+    assert figures["resolve"].recovery < figures["odin"].recovery
+    assert figures["resolve"].trials < figures["odin"].trials
+    assert "</svg>" in (tmp_path / "made" / "policies.html").read_text(encoding="utf-8")

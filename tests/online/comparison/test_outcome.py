@@ -64,11 +64,12 @@ def test_a_stream_without_a_disturbance_and_one_without_a_best_have_fewer_figure
 
 def test_points_cover_the_stream_and_hold_all_of_its_requests() -> None:
     found = rate_points(stream((90, 1.0), (13, 2.0)), 10)
-    assert len(found) == 11 and found[-1][0] == 90 + 26.0
+    assert len(found) == 10 and found[-1][0] == 90 + 26.0
     begins = [0.0, *(end for end, _ in found[:-1])]
     counts = [rate * (end - begin) for begin, (end, rate) in zip(begins, found, strict=True)]
     assert sum(counts) == pytest.approx(103)
-    assert found[0] == (10.0, 1.0) and found[-1][1] == pytest.approx(0.5)
+    assert found[0] == (11.0, 1.0) and found[-1][1] == pytest.approx(0.5)
+    assert len(rate_points(stream((30, 1.0)), 100)) == 4
 
 
 def test_switches_are_changes_in_which_another_plan_began() -> None:

@@ -88,7 +88,7 @@ def _rate(rate: float | None) -> str:
 def best_text(best: BestRates) -> str:
     """What the best configuration has."""
     if best.disturbed is None or best.quiet is None:
-        return "The best configuration is not known: there are too many places to prove it."
+        return f"The best configuration is not known: {best.how}."
     return (
         f"The best: {_rate(best.quiet)} in quiet, {_rate(best.disturbed)} disturbed ({best.how})."
     )

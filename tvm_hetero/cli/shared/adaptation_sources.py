@@ -44,6 +44,7 @@ class AdaptWish:
     requests: int | None = None
     seed: int = 0
     input_file: Path | None = None
+    best_of: int | None = None
 
     def names(self, usual: tuple[str, ...], more: tuple[str, ...] = ()) -> tuple[str, ...]:
         """The policies' names.
@@ -107,6 +108,8 @@ def compare_recorded(steps: Steps, path: Path, wish: AdaptWish) -> PolicyCompari
 
     if wish.input_file is not None:
         raise UsageError("--input is for an artifact; a recording has no inputs")
+    if wish.best_of is not None:
+        raise UsageError("--best-of is for an artifact; of a recording the best is exact")
     names = wish.names(_RECORDED)
     recording = Recording.load(path)
     places = recorded_places(recording, wish.places or _PLACES)
@@ -162,7 +165,7 @@ def compare_live(steps: Steps, path: Path, wish: AdaptWish) -> PolicyComparison:
     from tvm_hetero.artifact.read import load_artifact
     from tvm_hetero.compiler.plan_factory import PlanFactory
     from tvm_hetero.online.comparison.live import NO_POLICY, LiveTrial, measure_pace, stream_policy
-    from tvm_hetero.online.comparison.live_best import measure_best
+    from tvm_hetero.online.comparison.live_best import TRIED, measure_best
     from tvm_hetero.online.comparison.spans import DisturbedSpans
     from tvm_hetero.processes.disturbers import check_disturbance
 
@@ -189,7 +192,7 @@ def compare_live(steps: Steps, path: Path, wish: AdaptWish) -> PolicyComparison:
             outcomes.append(stream_policy(trial, name, tell))
             step.note = f"{outcomes[-1].trials} trials, {outcomes[-1].switches} switches"
     with steps.step("Look for the best"):
-        best = measure_best(trial)
+        best = measure_best(trial, TRIED if wish.best_of is None else wish.best_of)
     place = trial.places[trial.place].name
     title = f"{executable.problem.name}, {len(trial.places)} places, {kind} on {place}, live"
     return PolicyComparison(title, trial.spans, best, outcomes)

@@ -36,11 +36,14 @@ class StreamLog:
     ----------
     ends : when each request ended.
     events : what a policy saw and did.
+    idle : why nothing was adapted; failure : why the policy gave up; "" where that is not so.
     """
 
     began: float = field(default_factory=time.monotonic)
     ends: list[float] = field(default_factory=list)
     events: list[AdaptationEvent] = field(default_factory=list)
+    idle: str = ""
+    failure: str = ""
 
     def note(self, event: AdaptationEvent) -> None:
         """One more event."""
@@ -73,6 +76,8 @@ class StreamLog:
             "seconds": self.ends[-1] if self.ends else 0.0,
             "requests_by_second": counts,
             "switches": [event_dict(event, self.began) for event in self.switches],
+            "idle": self.idle,
+            "failure": self.failure,
         }
 
 
@@ -101,6 +106,8 @@ def run_stream(
                 log.ends.append(time.monotonic() - log.began)
         except KeyboardInterrupt:
             steps.say("stopped")
+    log.idle = getattr(executor, "idle", "")
+    log.failure = str(getattr(executor, "failure", None) or "")
 
 
 def _until(end: float, inputs: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -118,6 +125,8 @@ def say_stream(steps: Steps, log: StreamLog) -> None:
     steps.say(f"{count} requests in {format_seconds(seconds)}: {count / seconds:.1f} a second")
     if log.events:
         steps.say(f"{len(log.switches)} switches; at the end: {log.events[-1].configuration}")
+    if log.failure:
+        steps.say(f"the policy gave up: {printable(log.failure, limit=None)}", "yellow")
 
 
 @contextmanager

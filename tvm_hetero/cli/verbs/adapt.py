@@ -82,6 +82,15 @@ def adapt(
         Path | None,
         typer.Option("--input", metavar="X.npz", help="Live: inputs. [default: random ones]"),
     ] = None,
+    best_of: Annotated[
+        int | None,
+        typer.Option(
+            "--best-of",
+            min=0,
+            max=1000,
+            help="Live: how many configurations are measured to find the best. [default: 10]",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     output: Annotated[
         Path | None,
@@ -104,7 +113,7 @@ def adapt(
         )
     wish = AdaptWish(
         policies, alpha, places, disturb, place, begin, end, period, duration, requests, seed,
-        input_file,
+        input_file, best_of,
     )  # fmt: skip
     steps = Steps(quiet=json_output)
     compare = compare_live if source.is_dir() else compare_recorded

@@ -14,7 +14,7 @@ from tvm_hetero.processes.disturbers import check_disturbance, disturb
 from tvm_hetero.util.closeable import Closeable
 
 # A program that nobody ends is gone after so many seconds.
-_LONGEST = 600.0
+LONGEST = 600.0
 # How long to wait for one to be gone.
 _CLOSING = 30.0
 
@@ -36,6 +36,7 @@ class SpanDisturber(Closeable):
     def __init__(self, kind: str, core: int, spans: DisturbedSpans) -> None:
         check_disturbance(kind, core)
         self._kind, self._core, self._spans = kind, core, spans
+        self._edges = frozenset(spans.edges)
         self._ended = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -53,7 +54,7 @@ class SpanDisturber(Closeable):
         """
         if self._failure is not None:
             raise self._failure
-        if ended in self._spans.edges:
+        if ended in self._edges:
             with self._changed:
                 self._ended = ended
                 self._changed.notify_all()
@@ -70,7 +71,7 @@ class SpanDisturber(Closeable):
             for begin, end in self._spans.spans:
                 if not self._reached(begin):
                     return
-                with disturb(self._kind, self._core, _LONGEST):
+                with disturb(self._kind, self._core, LONGEST):
                     self._reached(end)
         except HeteroError as error:
             self._failure = error

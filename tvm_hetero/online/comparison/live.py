@@ -84,7 +84,7 @@ def stream_policy(
     events: list[AdaptationEvent] = []
     with _executor(trial, name, events.append) as executor:
         begun = time.monotonic()
-        entered, ended = run_stream_once(executor, trial, progress)
+        entered, ended = _run_disturbed(executor, trial, progress)
         note = _note(executor)
     last = ended[-1]
     seen = [event for event in events if event.at - begun <= last]
@@ -104,7 +104,7 @@ def _executor(trial: LiveTrial, name: str, tell: Callable[[AdaptationEvent], Non
     return AdaptiveExecutor(trial.executable, name, alpha=trial.alpha, on_event=tell)
 
 
-def run_stream_once(
+def _run_disturbed(
     executor: Executor, trial: LiveTrial, progress: Callable[[int], None]
 ) -> tuple[list[float], list[float]]:
     """Run the requests of a trial, disturbed; when each entered and ended, s since the begin."""

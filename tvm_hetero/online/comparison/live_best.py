@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.online.comparison.disturber import LONGEST
 from tvm_hetero.online.comparison.live import LiveTrial, measure_pace
 from tvm_hetero.online.comparison.outcome import BestRates
 from tvm_hetero.online.configuration import Configuration, neighbours
@@ -28,28 +29,28 @@ from tvm_hetero.online.slowdown import EQUAL, disturbed_seconds, estimate_factor
 from tvm_hetero.processes.disturbers import disturb
 
 # Configurations that are looked at, and for how long each (s, and requests at least).
-_TRIED, _SECONDS, _REQUESTS = 10, 0.3, 10
+TRIED, _SECONDS, _REQUESTS = 10, 0.3, 6
 # The optimum is taken so many times, each time with what the last one showed.
 _REFINED = 3
 # The best is looked at again for so many times as long.
 _AGAIN = 3
 
 
-def measure_best(trial: LiveTrial) -> BestRates:
-    """The highest requests/s of the configurations that are tried, in quiet and disturbed."""
-    quiet, disturbed = (_best_rate(trial, disturbing=d) for d in (False, True))
-    return BestRates(
-        quiet, disturbed, f"the best of {_TRIED} likely configurations and the artifact's plan, "
-        "measured"
-    )  # fmt: skip
+def measure_best(trial: LiveTrial, tried: int = TRIED) -> BestRates:
+    """The highest requests/s of so many configurations, in quiet and disturbed; of 0: unknown."""
+    if tried == 0:
+        return BestRates(None, None, "nothing was tried")
+    quiet, disturbed = (_best_rate(trial, tried, disturbing=d) for d in (False, True))
+    how = f"the best of {tried} likely configurations and the artifact's plan, measured"
+    return BestRates(quiet, disturbed, how)
 
 
-def _best_rate(trial: LiveTrial, *, disturbing: bool) -> float:
-    weather = disturb(trial.kind, trial.core) if disturbing else nullcontext()
+def _best_rate(trial: LiveTrial, tried: int, *, disturbing: bool) -> float:
+    weather = disturb(trial.kind, trial.core, LONGEST) if disturbing else nullcontext()
     with weather:
         own = measure_pace(trial, _AGAIN * _SECONDS)
         with _streaming(trial) as pipeline:
-            return max(own, _search(pipeline, make_setting(pipeline)))
+            return max(own, _search(pipeline, make_setting(pipeline), tried))
 
 
 @contextmanager
@@ -80,10 +81,10 @@ def _streaming(trial: LiveTrial) -> Iterator[LivePipeline]:
             thread.join()
 
 
-def _search(pipeline: LivePipeline, setting: Setting) -> float:
-    """The requests/s of the best configuration that was tried."""
+def _search(pipeline: LivePipeline, setting: Setting, tried: int) -> float:
+    """The requests/s of the best of so many configurations."""
     seen = {setting.static: _look(pipeline, setting.static)}
-    for _ in range(_REFINED):
+    for _ in range(min(_REFINED, tried - 1)):
         expected = _expected(setting, list(seen.values()))
         found = find_optimum(expected, setting.places).configuration
         if found in seen:
@@ -92,7 +93,7 @@ def _search(pipeline: LivePipeline, setting: Setting) -> float:
     best = max(seen, key=lambda c: _rate(seen[c]))
     expected = _expected(setting, list(seen.values()))
     near = sorted(neighbours(best, setting.places), key=lambda c: bottleneck(expected, c))
-    for found in [c for c in dict.fromkeys(near) if c not in seen][: _TRIED - len(seen)]:
+    for found in [c for c in dict.fromkeys(near) if c not in seen][: tried - len(seen)]:
         seen[found] = _look(pipeline, found)
     best = max(seen, key=lambda c: _rate(seen[c]))
     return _rate(_look(pipeline, best, _AGAIN))

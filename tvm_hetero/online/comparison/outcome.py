@@ -26,8 +26,8 @@ from tvm_hetero.util.statistics import quantile
 
 # What share of the best rate is good enough.
 _GOOD = 0.9
-# Requests of the windows that are looked at for that.
-_WINDOW = 20
+# Requests of the windows that are looked at for that, and at least of a point in a picture.
+_WINDOW, _LEAST_POINT = 20, 8
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class StreamOutcome:
 class BestRates:
     """The highest requests/s of any configuration, in quiet and disturbed; None: not known.
 
-    `how` : for people, by what it is known.
+    `how` : for people, by what it is known, or why it is not.
     """
 
     quiet: float | None
@@ -157,9 +157,13 @@ def _recover(outcome: StreamOutcome, begin: int, end: int, good: float) -> float
 
 
 def rate_points(outcome: StreamOutcome, points: int) -> list[tuple[float, float]]:
-    """(s, requests/s) of windows that follow one another, about so many, each at its end."""
+    """(s, requests/s) of windows that follow one another, so many at most, each at its end.
+
+    Of short streams there are fewer: outputs may be handed out some at a time, so that single ones
+    tell no rate.
+    """
     count = len(outcome.ended)
-    size = max(1, round(count / points))
+    size = max(_LEAST_POINT, math.ceil(count / points))
     edges = [*range(0, count, size), count]
     moments = [outcome.moment(q) for q in edges]
     windows = zip(pairwise(edges), pairwise(moments), strict=True)

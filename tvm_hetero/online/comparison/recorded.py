@@ -122,8 +122,10 @@ def best_rates(trial: RecordedTrial) -> BestRates:
 
     Where places are too many to prove it, there is none.
     """
-    how = "the exact best of all configurations, of recorded times"
-    return BestRates(_best_rate(trial, None), _best_rate(trial, trial.scenario), how)
+    quiet, disturbed = _best_rate(trial, None), _best_rate(trial, trial.scenario)
+    if quiet is None or disturbed is None:
+        return BestRates(None, None, "there are too many places to prove it")
+    return BestRates(quiet, disturbed, "the exact best of all configurations, of recorded times")
 
 
 def _best_rate(trial: RecordedTrial, scenario: str | None) -> float | None:

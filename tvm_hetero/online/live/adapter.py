@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tvm_hetero.errors import HeteroError
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.live.diagnosis import explain
 from tvm_hetero.online.live.pipeline import LivePipeline
@@ -105,7 +104,7 @@ class Adapter(Closeable):
                 self._state, self._proposal = self._policy.step(self._state, seen)
                 switched = self._follow(self._proposal)
                 self._tell(self._event(seen, switched, explain(base, seen, self._setting.places)))
-        except HeteroError as error:  # closed, or out of memory: the stream goes on as it is
+        except Exception as error:  # closed, out of memory, a bug: the stream goes on as it is
             self.failure = error
 
     def _watch(self, proposal: Proposal) -> Observation | None:
