@@ -33,7 +33,7 @@ class AdaptiveExecutor(Executor):
     executable : a model that was built to be adapted: partitioned for throughput.
     policy : one of `tvm_hetero.online.policies.policy_names()`.
     alpha : trials without gain after which a search of the policy gives up.
-    on_event : called with each `AdaptationEvent`, in a thread of its own kind: it must not wait for requests.
+    on_event : called with each `AdaptationEvent`, in the adapter's thread.
 
     Attributes
     ----------
