@@ -143,7 +143,11 @@ def test_a_worker_that_dies_before_or_in_the_switch_takes_none_of_the_new_plan_w
             first = two.executor.submit(x=vector(1))
             two.old.wait_inside()
             inject("worker", nth)
-            two.executor.switch("new")
+            try:
+                two.executor.switch("new")
+            except PlatformError as error:  # the first point is the new plan's thread's start
+                assert nth == 1 and "injected fault" in str(error)
+                two.executor.switch("new")
             second = two.executor.submit(x=vector(2))
             two.old.open.set()
             outcomes = []
