@@ -23,7 +23,7 @@ import tvm_hetero as th
 from tvm_hetero import relay
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import light_models
-from tvm_hetero.online.live.adapter import Event
+from tvm_hetero.online.live.adapter import AdaptationEvent
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.processes.disturbers import disturb
 
@@ -39,7 +39,7 @@ class Story:
 
     static: dict[str, float] = field(default_factory=dict)
     adapted: dict[str, float] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
+    events: list[AdaptationEvent] = field(default_factory=list)
     failure: Exception | None = None
     difference: float = 0.0
 

@@ -23,6 +23,7 @@ from tests.executor.kernel_plans import (
     one_call,
     view,
 )
+from tests.executor.native_plans import create
 from tests.waiting import eventually
 from tvm_hetero.errors import NumericsError, RunError
 from tvm_hetero.executor import native
@@ -96,7 +97,7 @@ def test_a_kernel_that_the_library_lacks_is_named() -> None:
 
 def test_kernels_without_a_library_do_not_run() -> None:
     plan = one_call()
-    executor = super(KernelPlan, plan).create()
+    executor = create(plan.plan)
     executor.set_input("x", aligned(VALUES))
     executor.set_input("y", aligned(VALUES))
     with pytest.raises(RunError, match="set_library"):
