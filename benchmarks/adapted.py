@@ -4,17 +4,18 @@
     python -m benchmarks.adapted --models squeezenet --platforms unlike --seconds 2 --output FILE
     python -m benchmarks.adapted --small          seconds (the tests run it)
 
-Two devices, a core each: ``equal`` ones, and ``unlike`` ones (native, and x86-64-v2). A stream runs
+Two devices, a core each: ``equal`` ones, and ``unlike`` ones (x86-64-v2, and native). A stream runs
 in quiet, then with a program beside it for so many seconds, then in quiet again:
 
-- ``busy``: it takes half of the second core;
-- ``stream``: it takes half of the second core, too, and spends it on more memory than any cache
-  holds, so that the first core is slower as well.
+- ``busy``: it takes half of one core, the first device's or the second one's;
+- ``stream``: it takes half of it, too, and spends it on more memory than any cache holds, so that
+  the other core is slower as well.
 
 In turns, a stream each:
 
 - ``static``: the artifact's own plan; equal cores run each other's steps (src/executor/state.h);
-- ``resolve``, ``odin``, ``lls``, ``shisha``: policies of `tvm_hetero.online.policies`, live.
+- ``resolve``, ``odin``, ``lls``, ``shisha``: ``tvm_hetero.load(..., adapt=...)``. Where all cores
+  are equal ``resolve`` leaves the artifact's plan alone.
 
 ``best`` is the largest rate of configurations that were run under the same disturbance without an
 end: those on which policies settled, the static one, their neighbours, and each core alone.
@@ -32,6 +33,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import Any
 
 from benchmarks.documents import write_document
@@ -44,9 +46,9 @@ from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.online.configuration import Configuration, move
-from tvm_hetero.online.live.adapter import AdaptationEvent, Adapter, make_setting
+from tvm_hetero.online.live.adapter import AdaptationEvent, make_setting
+from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
 from tvm_hetero.online.live.pipeline import LivePipeline
-from tvm_hetero.online.policies import make_policy
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform.model import Platform
@@ -59,7 +61,7 @@ PLATFORMS = ("equal", "unlike")
 KINDS = ("busy", "stream")
 POLICIES = ("static", "resolve", "odin", "lls", "shisha")
 DURATIONS = (0.5, 2.0, 10.0)
-CORE = 1
+CORES = (0, 1)
 # Seconds in quiet before a disturbance, and after it.
 BEFORE, AFTER = 2.0, 2.0
 
@@ -71,6 +73,7 @@ class Row:
     model: str
     platform: str
     kind: str
+    core: int
     seconds: float
     policy: str
     quiet: float
@@ -150,23 +153,21 @@ def make_plan(model: str, platform: str, limit: float) -> Plan:
 
 
 def measure_policy(
-    plan: Plan, kind: str, policy: str, seconds: float, around: float = BEFORE
+    plan: Plan, kind: str, core: int, policy: str, seconds: float, around: float = BEFORE
 ) -> tuple[Row, Configuration | None]:
     """One stream, and on what a policy had settled when the disturbance ended."""
     events: list[AdaptationEvent] = []
     settled = None
     with ExitStack() as stack:
-        executor = stack.enter_context(Executor(plan.executable))
-        requests = stack.enter_context(Stream(executor))
-        adapter = None
-        if policy != "static":
-            pipeline = LivePipeline(executor, plan.executable)
-            setting = make_setting(pipeline)
-            adapter = Adapter(pipeline, make_policy(policy), setting, events.append)
-            stack.callback(adapter.close)
+        executor = (
+            Executor(plan.executable)
+            if policy == "static"
+            else AdaptiveExecutor(plan.executable, policy, on_event=events.append)
+        )
+        requests = stack.enter_context(Stream(stack.enter_context(executor)))
         time.sleep(around)
         onset = time.monotonic()
-        with disturb(kind, CORE, seconds + 60):
+        with disturb(kind, core, seconds + 60):
             begun = time.monotonic()
             time.sleep(seconds)
             end = time.monotonic()
@@ -174,11 +175,11 @@ def measure_policy(
             settled = events[-1].observation.configuration
         time.sleep(around)
         last = time.monotonic()
-    if adapter is not None and adapter.failure is not None:
-        raise adapter.failure
+        if isinstance(executor, AdaptiveExecutor) and executor.failure is not None:
+            raise executor.failure
     latencies = requests.latencies()
     row = Row(
-        plan.model, plan.platform, kind, seconds, policy,
+        plan.model, plan.platform, kind, core, seconds, policy,
         quiet=requests.rate(onset - around / 2, onset), disturbed=requests.rate(begun, end),
         after=requests.rate(last - around / 2, last), best=0.0,
         p50=quantile(latencies, 0.5), p99=quantile(latencies, 0.99),
@@ -188,7 +189,9 @@ def measure_policy(
     return row, settled
 
 
-def find_best(plan: Plan, kind: str, known: Sequence[Configuration], seconds: float) -> float:
+def find_best(
+    plan: Plan, kind: str, core: int, known: Sequence[Configuration], seconds: float
+) -> float:
     """The largest rate (1/s) under a disturbance that lasts (see the head of the file)."""
     with ExitStack() as stack:
         executor = stack.enter_context(Executor(plan.executable))
@@ -196,7 +199,7 @@ def find_best(plan: Plan, kind: str, known: Sequence[Configuration], seconds: fl
         pipeline = LivePipeline(executor, plan.executable)
         static = make_setting(pipeline).static
         tried = list(dict.fromkeys(_around([static, *known], len(pipeline.chain))))
-        stack.enter_context(disturb(kind, CORE, len(tried) * (seconds + 5) + 60))
+        stack.enter_context(disturb(kind, core, len(tried) * (seconds + 5) + 60))
         rates = []
         for configuration in tried:
             pipeline.switch(configuration)
@@ -219,18 +222,24 @@ def _around(known: Sequence[Configuration], blocks: int) -> Iterator[Configurati
 
 
 def measure(
-    plan: Plan, kind: str, durations: Sequence[float], policies: Sequence[str], around: float
+    plan: Plan,
+    kind: str,
+    core: int,
+    durations: Sequence[float],
+    policies: Sequence[str],
+    around: float,
 ) -> list[Row]:
     """All policies at all durations, and the best that there is."""
     found: list[Row] = []
     known: list[Configuration] = []
     for seconds in durations:
         for policy in policies:
-            row, settled = measure_policy(plan, kind, policy, seconds, around)
+            row, settled = measure_policy(plan, kind, core, policy, seconds, around)
             found.append(row)
             if settled is not None and seconds == max(durations):
                 known.append(settled)
-    best = find_best(plan, kind, known, min(0.5, around))
+    best = find_best(plan, kind, core, known, min(0.5, around))
+    best = max(best, *(row.disturbed for row in found))
     return [replace(row, best=best) for row in found]
 
 
@@ -241,14 +250,14 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     for model in asked.models:
         for platform in asked.platforms:
             plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
-            for kind in asked.kinds:
+            for kind, core in product(asked.kinds, asked.cores):
                 around = 0.6 if asked.small else BEFORE
-                rows += measure(plan, kind, asked.seconds, asked.policies, around)
+                rows += measure(plan, kind, core, asked.seconds, asked.policies, around)
                 for row in rows[-len(asked.seconds) * len(asked.policies) :]:
                     print(_line(row), flush=True)
                 if asked.output is not None:
                     write_document(asked.output, "python -m benchmarks.adapted", map(asdict, rows),
-                                   before=BEFORE, after=AFTER, core=CORE)  # fmt: skip
+                                   before=BEFORE, after=AFTER)  # fmt: skip
     print(summary(rows))
     return rows
 
@@ -260,16 +269,25 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--platforms", type=names_of(PLATFORMS), default=PLATFORMS)
     parser.add_argument("--kinds", type=names_of(KINDS), default=KINDS)
     parser.add_argument("--policies", type=names_of(POLICIES), default=POLICIES)
+    parser.add_argument("--cores", type=_cores, default=CORES)
     parser.add_argument("--seconds", type=_durations, default=DURATIONS)
     parser.add_argument("--output", type=output_file)
     asked = parser.parse_args(arguments)
     asked.models = asked.models or ((TINY,) if asked.small else MODELS)
     if asked.small:
-        asked.platforms, asked.kinds = ("unlike",), ("busy",)
+        asked.platforms, asked.kinds, asked.cores = ("unlike",), ("busy",), (1,)
         asked.policies, asked.seconds = ("static", "resolve"), (0.6,)
     elif asked.output is None:
         asked.output = RESULTS / "adapted.json"
     return asked
+
+
+def _cores(text: str) -> tuple[int, ...]:
+    """Positions of cores."""
+    found = tuple(int(word) if word.isdecimal() else -1 for word in text.split(","))
+    if not set(found) <= set(CORES):
+        raise argparse.ArgumentTypeError(f"expected 0, 1 or 0,1, got {text}")
+    return found
 
 
 def _durations(text: str) -> tuple[float, ...]:
@@ -290,7 +308,8 @@ def summary(rows: Sequence[Row]) -> str:
                 for base in rows
                 if (row.policy, base.policy) == (policy, "static")
                 and row.platform == base.platform == platform
-                and (row.model, row.kind, row.seconds) == (base.model, base.kind, base.seconds)
+                and (row.model, row.kind, row.core, row.seconds)
+                == (base.model, base.kind, base.core, base.seconds)
             ]
             if ratios:
                 mean = statistics.geometric_mean(ratios)
@@ -300,7 +319,8 @@ def summary(rows: Sequence[Row]) -> str:
 
 def _line(row: Row) -> str:
     return (
-        f"{row.model:<13}{row.platform:<7}{row.kind:<7}{row.seconds:4.1f} s  {row.policy:<8}"
+        f"{row.model:<13}{row.platform:<7}{row.kind} on {row.core}  {row.seconds:4.1f} s  "
+        f"{row.policy:<8}"
         f"{row.quiet:7.1f} -> {row.disturbed:7.1f} -> {row.after:7.1f} (best {row.best:7.1f})  "
         f"p50 {row.p50:.1f} p99 {row.p99:.1f} ms, {row.trials} trials, {row.switches} switches"
     )

@@ -62,7 +62,9 @@ class AdaptiveExecutor(Executor):
         try:
             pipeline = LivePipeline(self, executable)
             self.idle = _why_idle(policy, pipeline)
-            if not self.idle:
+            if self.idle:
+                self.watch(0)
+            else:
                 setting = make_setting(pipeline, alpha)
                 self._adapter = Adapter(pipeline, chosen, setting, on_event)
         except BaseException:
