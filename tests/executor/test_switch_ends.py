@@ -206,7 +206,7 @@ def test_the_interpreter_may_end_at_any_time(
     code = f"""
         import itertools
         import tvm_hetero
-        sys.setswitchinterval(1e-3)  # with 1e-6 one run in some thirty fails, open why
+        sys.setswitchinterval(1e-6)
         ex = tvm_hetero.load({str(tmp_path / "net.hetero")!r})
         inputs = ex.random_inputs()
         def work():

@@ -54,7 +54,7 @@ THROWN = (RuntimeError, ValueError, TypeError, IndexError)
 
 
 # How the errors begin that runs meet as the interpreter ends.
-_ENDINGS = ("closed", "the interpreter is ending")
+_ENDINGS = ("closed", "the executor is closed", "the interpreter is ending")
 
 
 def blocks_shutdown(function: Callable[_P, _R]) -> Callable[_P, _R]:
