@@ -1,6 +1,7 @@
 """Requests a second of a stream that is disturbed for a while, by policies that change its plan.
 
     python -m benchmarks.adapted                  writes results/adapted.json; an hour and a half
+    python -m benchmarks.adapted --quick          what results/adapted.json has now; ten minutes
     python -m benchmarks.adapted --models squeezenet --platforms unlike --seconds 2 --output FILE
     python -m benchmarks.adapted --small          seconds (the tests run it)
 
@@ -17,8 +18,8 @@ In turns, a stream each:
 - ``resolve``, ``odin``, ``lls``, ``shisha``: ``tvm_hetero.load(..., adapt=...)``. Where all cores
   are equal ``resolve`` leaves the artifact's plan alone.
 
-``best`` is the largest rate of configurations that were run under the same disturbance without an
-end: those on which policies settled, the static one, their neighbours, and each core alone.
+``best`` is the rate of the best configuration that was found under the same disturbance without an
+end, and of the artifact's plan (`tvm_hetero.online.comparison.live_best`).
 
 A row has requests/s in quiet, while disturbed, and after; of single requests the median latency and
 the 99th percentile over the whole stream, which is always full; the trials and switches.
@@ -28,27 +29,27 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from typing import Any
 
 from benchmarks.documents import write_document
 from benchmarks.execution.argument_types import names_of, output_file
 from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import TINY, make_model, two_devices
+from benchmarks.execution.full_stream import FullStream
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx, light_models
-from tvm_hetero.online.configuration import Configuration, move
-from tvm_hetero.online.live.adapter import AdaptationEvent, make_setting
+from tvm_hetero.online.comparison.live import LiveTrial
+from tvm_hetero.online.comparison.live_best import measure_best
+from tvm_hetero.online.comparison.spans import DisturbedSpans
+from tvm_hetero.online.live.adapter import AdaptationEvent
 from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
-from tvm_hetero.online.live.pipeline import LivePipeline
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform.model import Platform
@@ -95,50 +96,6 @@ class Plan:
     executable: Executable
 
 
-@dataclass
-class Requests:
-    """When requests were handed over, and when their outputs came; s."""
-
-    begun: list[float]
-    ended: list[float]
-
-    def rate(self, begin: float, end: float) -> float:
-        """Requests/s between two moments."""
-        return sum(begin <= at < end for at in self.ended) / (end - begin)
-
-    def latencies(self) -> list[float]:
-        """Of each request, rising, ms."""
-        return sorted(1e3 * (b - a) for a, b in zip(self.begun, self.ended, strict=False))
-
-
-class Stream:
-    """A stream through an executor, always full, until the block ends."""
-
-    def __init__(self, executor: Executor) -> None:
-        self.requests = Requests([], [])
-        self._executor = executor
-        self._inputs = executor.inputs_that_run()
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Requests:
-        self._thread.start()
-        return self.requests
-
-    def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        for _ in self._executor.map(self._feed()):
-            self.requests.ended.append(time.monotonic())
-
-    def _feed(self) -> Iterator[Any]:
-        while not self._ending.is_set():
-            self.requests.begun.append(time.monotonic())
-            yield self._inputs
-
-
 def platform_of(name: str) -> Platform:
     """Two devices, a core each."""
     devices = two_devices(("x86-64-v2",)) if name == "unlike" else two_devices()
@@ -154,71 +111,45 @@ def make_plan(model: str, platform: str, limit: float) -> Plan:
 
 def measure_policy(
     plan: Plan, kind: str, core: int, policy: str, seconds: float, around: float = BEFORE
-) -> tuple[Row, Configuration | None]:
-    """One stream, and on what a policy had settled when the disturbance ended."""
+) -> Row:
+    """One stream."""
     events: list[AdaptationEvent] = []
-    settled = None
     with ExitStack() as stack:
         executor = (
             Executor(plan.executable)
             if policy == "static"
             else AdaptiveExecutor(plan.executable, policy, on_event=events.append)
         )
-        requests = stack.enter_context(Stream(stack.enter_context(executor)))
+        stream = stack.enter_context(FullStream(stack.enter_context(executor)))
         time.sleep(around)
         onset = time.monotonic()
         with disturb(kind, core, seconds + 60):
             begun = time.monotonic()
             time.sleep(seconds)
             end = time.monotonic()
-        if events:
-            settled = events[-1].observation.configuration
         time.sleep(around)
         last = time.monotonic()
         if isinstance(executor, AdaptiveExecutor) and executor.failure is not None:
             raise executor.failure
-    latencies = requests.latencies()
-    row = Row(
+    latencies = stream.latencies()
+    return Row(
         plan.model, plan.platform, kind, core, seconds, policy,
-        quiet=requests.rate(onset - around / 2, onset), disturbed=requests.rate(begun, end),
-        after=requests.rate(last - around / 2, last), best=0.0,
-        p50=quantile(latencies, 0.5), p99=quantile(latencies, 0.99),
+        quiet=stream.rate(onset - around / 2, onset), disturbed=stream.rate(begun, end),
+        after=stream.rate(last - around / 2, last), best=0.0,
+        p50=1e3 * quantile(latencies, 0.5), p99=1e3 * quantile(latencies, 0.99),
         trials=sum(event.phase == "try" for event in events),
         switches=sum(event.switched for event in events),
     )  # fmt: skip
-    return row, settled
 
 
-def find_best(
-    plan: Plan, kind: str, core: int, known: Sequence[Configuration], seconds: float
-) -> float:
+def find_best(plan: Plan, kind: str, core: int) -> float:
     """The largest rate (1/s) under a disturbance that lasts (see the head of the file)."""
-    with ExitStack() as stack:
-        executor = stack.enter_context(Executor(plan.executable))
-        requests = stack.enter_context(Stream(executor))
-        pipeline = LivePipeline(executor, plan.executable)
-        static = make_setting(pipeline).static
-        tried = list(dict.fromkeys(_around([static, *known], len(pipeline.chain))))
-        stack.enter_context(disturb(kind, core, len(tried) * (seconds + 5) + 60))
-        rates = []
-        for configuration in tried:
-            pipeline.switch(configuration)
-            executor.await_drained()
-            begin = time.monotonic()
-            time.sleep(seconds)
-            rates.append(requests.rate(begin, time.monotonic()))
-        return max(rates)
-
-
-def _around(known: Sequence[Configuration], blocks: int) -> Iterator[Configuration]:
-    for configuration in known:
-        yield configuration
-        if len(configuration) == 2:
-            for count_ in (1, 3):
-                for a, b in ((0, 1), (1, 0)):
-                    yield move(configuration, a, b, count_)
-    yield Configuration((blocks,), (0,))
-    yield Configuration((blocks,), (1,))
+    with Executor(plan.executable) as executor:
+        inputs = executor.inputs_that_run()
+    spans = DisturbedSpans(2, ((1, 2),))  # it is asked for rates alone: nothing runs through them
+    found = measure_best(LiveTrial(plan.executable, inputs, kind, core, spans))
+    assert found.disturbed is not None
+    return found.disturbed
 
 
 def measure(
@@ -230,16 +161,12 @@ def measure(
     around: float,
 ) -> list[Row]:
     """All policies at all durations, and the best that there is."""
-    found: list[Row] = []
-    known: list[Configuration] = []
-    for seconds in durations:
-        for policy in policies:
-            row, settled = measure_policy(plan, kind, core, policy, seconds, around)
-            found.append(row)
-            if settled is not None and seconds == max(durations):
-                known.append(settled)
-    best = find_best(plan, kind, core, known, min(0.5, around))
-    best = max(best, *(row.disturbed for row in found))
+    found = [
+        measure_policy(plan, kind, core, policy, seconds, around)
+        for seconds in durations
+        for policy in policies
+    ]
+    best = find_best(plan, kind, core)
     return [replace(row, best=best) for row in found]
 
 
@@ -256,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
                 for row in rows[-len(asked.seconds) * len(asked.policies) :]:
                     print(_line(row), flush=True)
                 if asked.output is not None:
-                    write_document(asked.output, "python -m benchmarks.adapted", map(asdict, rows),
+                    what = f"python -m benchmarks.adapted{' --quick' if asked.quick else ''}"
+                    write_document(asked.output, what, map(asdict, rows),
                                    before=BEFORE, after=AFTER)  # fmt: skip
     print(summary(rows))
     return rows
@@ -265,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a tiny model, two policies, no file")
+    parser.add_argument("--quick", action="store_true", help="two models, three policies, busy")
     parser.add_argument("--models", type=names_of(dict.fromkeys((*light_models(), TINY))))
     parser.add_argument("--platforms", type=names_of(PLATFORMS), default=PLATFORMS)
     parser.add_argument("--kinds", type=names_of(KINDS), default=KINDS)
@@ -273,6 +202,9 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=_durations, default=DURATIONS)
     parser.add_argument("--output", type=output_file)
     asked = parser.parse_args(arguments)
+    if asked.quick:
+        asked.models, asked.kinds = MODELS[:2], KINDS[:1]
+        asked.policies, asked.seconds = POLICIES[:3], DURATIONS[1:]
     asked.models = asked.models or ((TINY,) if asked.small else MODELS)
     if asked.small:
         asked.platforms, asked.kinds, asked.cores = ("unlike",), ("busy",), (1,)

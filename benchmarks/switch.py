@@ -4,7 +4,7 @@
     python -m benchmarks.switch --small        a tiny model, few switches (the tests run it)
 
 SqueezeNet on two cores, a device each, built to be adapted. A stream of requests (`Executor.map`)
-runs while plans change among contiguous ones: the first tasks on one core, the rest on the other.
+runs while plans change among contiguous ones: the first blocks on one core, the rest on the other.
 Each plan's period is the time that its busiest worker has for a request, by what was watched of its
 last requests (`Executor.take_watched`). A switch is as late as the largest gap between two outputs
 until it is over, less the larger period of the two plans; the largest gap of the old plan's own
@@ -16,9 +16,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import statistics
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,21 +26,23 @@ import numpy as np
 
 from benchmarks.documents import write_document
 from benchmarks.execution.cases import TINY, make_model, two_devices
+from benchmarks.execution.full_stream import FullStream
+from tvm_hetero.artifact.executable import Variant
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.plan_factory import PlanFactory
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.watching import WatchedRequests
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.online.chain import chain_of, places_of, schedule_of
+from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import make_problem
 from tvm_hetero.platform import Link, Platform
-from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.problem.simulate import simulate
 
 RESULTS = Path(__file__).resolve().parent / "results" / "switch.json"
-# What part of the tasks is on the first core, plan after plan.
+# What part of the blocks is on the first core, plan after plan.
 CUTS = (0.5, 0.3, 0.6, 0.4, 0.7, 0.5)
 _STEADY = 40  # requests between two switches, and that count for a period
 _WINDOW = 12  # requests within which a switch is over
@@ -59,41 +60,6 @@ class Row:
     steady_gap: float
     gap: float
     lateness: float
-
-
-class Stream:
-    """Requests one after the other, and when their outputs came."""
-
-    def __init__(self, executor: Executor) -> None:
-        self.ends: list[float] = []
-        self._executor = executor
-        self._is_over = False
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        for _ in self._executor.map(self._inputs()):
-            self.ends.append(time.monotonic())
-
-    def _inputs(self) -> Iterator[dict[str, Any]]:
-        values = self._executor.random_inputs()
-        while not self._is_over:
-            yield values
-
-    def wait_for(self, requests: int) -> None:
-        """Until so many more have ended."""
-        wanted = len(self.ends) + requests
-        while len(self.ends) < wanted:
-            if not self._thread.is_alive():
-                raise RuntimeError("the stream has ended")
-            time.sleep(0.001)
-
-    def __enter__(self) -> Stream:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        self._thread.join()
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
@@ -131,7 +97,12 @@ def measured(model: str, cuts: Sequence[float]) -> list[Row]:
     options = PartitionOptions(cost_model="analytical")
     prepared = make_problem(from_onnx(make_model(model)), two_cores(), options)
     problem = prepared.problem
-    schedules = {cut: contiguous(problem, cut) for cut in cuts}
+    chain, places = chain_of(problem), places_of(problem.platform)
+    schedules = {}
+    for cut in cuts:
+        first = max(1, min(len(chain) - 1, round(cut * len(chain))))
+        way = Configuration((first, len(chain)), (0, 1))
+        schedules[cut] = schedule_of(chain, way, places)
     module = annotate_devices(prepared.module, problem, schedules[cuts[0]])
     executable = build(module, single=False, adaptable=True)
     factory = PlanFactory(executable, helping=False)
@@ -140,7 +111,7 @@ def measured(model: str, cuts: Sequence[float]) -> list[Row]:
     with Executor(executable) as executor:
         executor.switch(plans[cuts[0]], schedules[cuts[0]])
         executor.watch(_STEADY)
-        with Stream(executor) as stream:
+        with FullStream(executor) as stream:
             stream.wait_for(_STEADY)
             for before, after in itertools.pairwise(cuts):
                 rows.append(change(executor, stream, before, after, plans[after], schedules[after]))
@@ -156,33 +127,26 @@ def two_cores() -> Platform:
     return replace(given, devices=devices, links=tuple(links))
 
 
-def contiguous(problem: Problem, cut: float) -> Schedule:
-    """That part of the tasks on the first device, and the rest on the second."""
-    tasks = problem.graph.topological_order
-    first = round(cut * len(tasks))
-    names = problem.platform.names
-    steps = [(task, names[i >= first], (0,)) for i, task in enumerate(tasks)]
-    executions, copies = simulate(problem, steps)
-    end = max(execution.end for execution in executions)
-    kind = problem.objective.kind
-    return Schedule(problem.digest, "contiguous", kind, executions, copies, end, 0.0)
-
-
 def change(
-    executor: Executor, stream: Stream, before: float, after: float, plan: Any, schedule: Schedule
+    executor: Executor,
+    stream: FullStream,
+    before: float,
+    after: float,
+    plan: Variant,
+    schedule: Schedule,
 ) -> Row:
     """Let another plan take over, and see what that does to the stream."""
     stream.wait_for(_STEADY)
     old = period(executor.take_watched())
-    count, start = len(stream.ends), time.monotonic()
+    count, start = len(stream.ended), time.monotonic()
     executor.switch(plan, schedule)
     taken = time.monotonic() - start
     while executor.take_watched().begun.size == 0:
         time.sleep(0.001)
     stream.wait_for(_STEADY)
     new = period(executor.take_watched())
-    gap = largest_gap(stream.ends[count - 1 : count + _WINDOW])
-    steady = largest_gap(stream.ends[count - 1 - _WINDOW : count])
+    gap = largest_gap(stream.ended[count - 1 : count + _WINDOW])
+    steady = largest_gap(stream.ended[count - 1 - _WINDOW : count])
     lateness = (gap - max(old, new)) / max(old, new)
     return Row(before, after, old, new, taken, steady, gap, lateness)
 
