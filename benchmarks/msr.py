@@ -60,20 +60,9 @@ class MissingProblemError(SystemExit):
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Run, print, and write the results; the rows that were made."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    matching = "problems whose names have a match"
-    parser.add_argument("--only", type=pattern, default="", metavar="REGEX", help=matching)
-    parser.add_argument("--small", action="store_true", help="the smallest, nothing is written")
-    parser.add_argument("--time-limit", type=duration, default=LIMIT, metavar="S", help="of each")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the problems are")
-    given = parser.parse_args(arguments)
+    given = ask(__doc__, arguments, tuple(KNOWN), (SMALLEST,))
     limit = min(SMALL_LIMIT, given.time_limit) if given.small else given.time_limit
-    chosen = [SMALLEST] if given.small else list(filter(given.only.search, KNOWN))
-    if not chosen:
-        parser.error(
-            f"--only {given.only.pattern}: no name has a match; names are {', '.join(KNOWN)}"
-        )
-    files = {name: problem_file(given.folder, name) for name in chosen}
+    files = {name: problem_file(given.folder, name) for name in given.chosen}
     rows = []
     for name, file in files.items():
         rows.append(measure(name, file, limit))
@@ -82,6 +71,34 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             _write(rows)
     print(show(rows))
     return rows
+
+
+def ask(
+    text: str | None, arguments: Sequence[str] | None, names: Sequence[str], quick: Sequence[str]
+) -> argparse.Namespace:
+    """What a benchmark of these problems is told on the command line.
+
+    Parameters
+    ----------
+    text : the benchmark's own; names : of the problems, the `quick` ones for ``--small``.
+
+    Returns
+    -------
+    ``chosen`` (names), ``small``, ``time_limit`` (s) and ``folder``.
+    """
+    parser = argparse.ArgumentParser(description=(text or "").splitlines()[0])
+    matching = "problems whose names have a match"
+    parser.add_argument("--only", type=pattern, default="", metavar="REGEX", help=matching)
+    parser.add_argument("--small", action="store_true", help="quick ones, nothing is written")
+    parser.add_argument("--time-limit", type=duration, default=LIMIT, metavar="S", help="of each")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the problems are")
+    given = parser.parse_args(arguments)
+    given.chosen = list(filter(given.only.search, quick if given.small else names))
+    if not given.chosen:
+        parser.error(
+            f"--only {given.only.pattern}: no name has a match; names are {', '.join(names)}"
+        )
+    return given
 
 
 def problem_file(folder: Path, name: str) -> Path:

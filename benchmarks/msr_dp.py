@@ -12,16 +12,13 @@ leaves out stages that are longer than our answer, so it is never above what is 
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.documents import write_document
-from benchmarks.execution.argument_types import duration, pattern
-from benchmarks.msr import FOLDER, KNOWN, LIMIT, ROOT, Row, problem_file
+from benchmarks.msr import KNOWN, ROOT, Row, ask, problem_file
 from benchmarks.parts import percent, seconds, table
 from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.ideal_partition import least_busiest
@@ -42,20 +39,9 @@ _EASE = 1 + 1e-6
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Run, print, and write the results; the rows that were made."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    matching = "problems whose names have a match"
-    parser.add_argument("--only", type=pattern, default="", metavar="REGEX", help=matching)
-    parser.add_argument("--small", action="store_true", help="quick ones, nothing is written")
-    parser.add_argument("--time-limit", type=duration, default=LIMIT, metavar="S", help="of auto")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the problems are")
-    given = parser.parse_args(arguments)
-    chosen = list(filter(given.only.search, SMALL if given.small else NAMES))
-    if not chosen:
-        parser.error(
-            f"--only {given.only.pattern}: no name has a match; names are {', '.join(NAMES)}"
-        )
+    given = ask(__doc__, arguments, NAMES, SMALL)
     rows: list[Row] = []
-    for name in chosen:
+    for name in given.chosen:
         rows.append(compare(name, Problem.load(problem_file(given.folder, name)), given.time_limit))
         print(json.dumps(rows[-1]), flush=True)
         if not given.small:
