@@ -4,9 +4,10 @@
     python -m benchmarks.online --small     seconds, no file (the tests run it)
     python -m benchmarks.online --output FILE
 
-Everything is simulated from tables that are computed from layer shapes (`pipelines/tables.py`):
-they stand for recorded ones, and say which policy finds what, not how fast a machine is. The tables
-of docs/online.md are made of the results (`python -m benchmarks.quotes --write`).
+Everything is simulated: from tables that are computed from layer shapes (`pipelines/tables.py`),
+and where the measure begins with ``recorded-`` from what was recorded here (`benchmarks.record`).
+They say which policy finds what, not how fast a machine is. The tables of docs/online.md are made
+of the results (`python -m benchmarks.quotes --write`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import rounded
-from benchmarks.pipelines.disturbing import GRID, grid_rows, lasting_rows, scaling_rows
+from benchmarks.pipelines.disturbing import (
+    GRID,
+    computed,
+    grid_rows,
+    lasting_rows,
+    recorded,
+    scaling_rows,
+)
 from benchmarks.pipelines.searching import pipe_search_row, shisha_row
 from benchmarks.result_rows import write_rows
 
@@ -44,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         print(_line(row), flush=True)
     output = given.output or (None if given.small else RESULTS)
     if output is not None:
-        head = {"what": "python -m benchmarks.online", "tables": "computed from layer shapes",
-                "requests": _REQUESTS}  # fmt: skip
+        tables = "computed from layer shapes; recorded"
+        head = {"what": "python -m benchmarks.online", "tables": tables, "requests": _REQUESTS}
         write_rows(output, head, map(rounded, rows))
     return rows
 
@@ -55,18 +63,26 @@ def _all_rows() -> Iterator[Row]:
     yield from (shisha_row(*case) for case in _UNLIKE)
     cells = [(period, duration) for period in GRID for duration in GRID]
     for network in ("vgg16", "resnet50"):
-        yield from grid_rows(network, 4, _REQUESTS, cells)
+        yield from grid_rows(computed(network), 4, _REQUESTS, cells)
     for network in ("vgg16", "resnet50", "yolov3"):
-        yield from lasting_rows(network, 4)
-    yield from scaling_rows("resnet152", _PLACES, 2000)
+        yield from lasting_rows(computed(network), 4)
+    yield from scaling_rows(computed("resnet152"), _PLACES, 2000)
+    for network in ("vgg16", "resnet50"):
+        yield from grid_rows(recorded(network), 4, _REQUESTS, cells)
+    for network in ("vgg16", "resnet50", "yolov3"):
+        yield from lasting_rows(recorded(network), 4)
+    yield from scaling_rows(recorded("resnet152"), _PLACES, 2000)
 
 
 def _small_rows() -> Iterator[Row]:
     yield pipe_search_row("light-bvlc_alexnet")
     yield shisha_row("synthnet", 2, 2)
-    yield from grid_rows("vgg16", 4, 300, [(100, 100)])
-    yield from lasting_rows("vgg16", 3)
-    yield from scaling_rows("resnet50", (4, 8), 300)
+    yield from grid_rows(computed("vgg16"), 4, 300, [(100, 100)])
+    yield from lasting_rows(computed("vgg16"), 3)
+    yield from scaling_rows(computed("resnet50"), (4, 8), 300)
+    yield from grid_rows(recorded("vgg16"), 4, 300, [(100, 100)])
+    yield from lasting_rows(recorded("vgg16"), 3)
+    yield from scaling_rows(recorded("resnet50"), (4, 8), 300)
 
 
 def _line(row: Row) -> str:

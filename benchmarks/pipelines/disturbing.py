@@ -5,6 +5,10 @@ every `period` requests a disturbance comes, of a random scenario on a random pl
 `duration` requests or until the next one comes. In the mode ``paper`` a policy learns of every
 request before the next one enters, and the requests of trials go one at a time; in the mode
 ``flowing`` it learns of a request when that has ended, and nothing is held back.
+
+Tables are computed from layer shapes, or recorded (`tvm-hetero record`, benchmarks/recordings):
+then places are single cores, native ones and x86-64-v2 in turns, and scenarios are those of the
+recording.
 """
 
 from __future__ import annotations
@@ -12,20 +16,23 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from benchmarks.pipelines.tables import SCENARIOS, computed_table
+from benchmarks.pipelines.tables import computed_table
 from tvm_hetero.online.configuration import Configuration, Place
 from tvm_hetero.online.optimum import bottleneck, find_optimum
 from tvm_hetero.online.policies import make_policy
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.simulator import StreamReplay, best_throughput, replay_stream
 from tvm_hetero.online.stream import Disturbance, Stream
-from tvm_hetero.online.table import Recording
+from tvm_hetero.online.table import ALONE, Recording
 
 Row = dict[str, Any]
 GRID = (2, 10, 100)
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+NATIVE_AND_OLD = ("native", "x86-64-v2")
 # Policy, alpha and the longest rest (the papers' policies have none) under the names of the tables.
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "static": ("static", {}),
@@ -41,14 +48,45 @@ _WINDOW = 10
 _ONSET = 10
 
 
-def eight_core_places(count: int) -> tuple[Place, ...]:
-    """Alike places of eight cores each."""
-    return tuple(Place(f"ep{i}", "core8", tuple(range(8 * i, 8 * i + 8))) for i in range(count))
+@dataclass(frozen=True)
+class Table:
+    """A recording and the places on which it is replayed: of these kinds in turns, of one width.
+
+    `prefix` stands before the measure in the rows.
+    """
+
+    recording: Recording
+    kinds: tuple[str, ...]
+    width: int
+    prefix: str = ""
+
+    def places(self, count: int) -> tuple[Place, ...]:
+        """So many of them."""
+        cores = (range(self.width * i, self.width * (i + 1)) for i in range(count))
+        return tuple(
+            Place(f"ep{i}", self.kinds[i % len(self.kinds)], tuple(own))
+            for i, own in enumerate(cores)
+        )
+
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """Those that disturb."""
+        return tuple(name for name in self.recording.scenarios if name != ALONE)
 
 
-def setting_of(recording: Recording, count: int) -> Setting:
+def computed(network: str) -> Table:
+    """Eight-core places, as computed."""
+    return Table(computed_table(network, "core8"), ("core8",), 8)
+
+
+def recorded(network: str) -> Table:
+    """Single cores of two kinds, as recorded here."""
+    return Table(Recording.load(RECORDINGS / f"{network}.json"), NATIVE_AND_OLD, 1, "recorded-")
+
+
+def setting_of(table: Table, count: int) -> Setting:
     """The best configuration in quiet, which each request may change."""
-    places = eight_core_places(count)
+    recording, places = table.recording, table.places(count)
     seconds = recording.seconds_on(places)
     static = find_optimum(seconds, places).configuration
     return Setting(
@@ -58,11 +96,10 @@ def setting_of(recording: Recording, count: int) -> Setting:
 
 
 def disturbances(
-    count: int, requests: int, period: int, duration: int, seed: int = 0
+    names: Sequence[str], count: int, requests: int, period: int, duration: int, seed: int = 0
 ) -> tuple[Disturbance, ...]:
     """One after the other, each on a random place with a random scenario."""
     draw = random.Random(seed)
-    names = [name for name in SCENARIOS if name != "alone"]
     return tuple(
         Disturbance(draw.choice(names), draw.randrange(count), q, q + min(period, duration))
         for q in range(period, requests, period)
@@ -70,29 +107,29 @@ def disturbances(
 
 
 def grid_rows(
-    network: str, count: int, requests: int, cells: Sequence[tuple[int, int]]
+    table: Table, count: int, requests: int, cells: Sequence[tuple[int, int]]
 ) -> Iterator[Row]:
     """A row for each mode, period, duration and policy."""
-    recording = computed_table(network, "core8")
     for period, duration in cells:
-        events = disturbances(count, requests, period, duration, seed=period * 1000 + duration)
+        seed = period * 1000 + duration
+        events = disturbances(table.scenarios, count, requests, period, duration, seed)
         for mode, options in MODES.items():
             stream = Stream(
-                recording,
-                eight_core_places(count),
+                table.recording,
+                table.places(count),
                 requests,
                 events,
                 **options,  # type: ignore[arg-type]
             )
-            yield from stream_rows(recording, stream, mode, period, duration)
+            yield from stream_rows(table, stream, mode, period, duration)
 
 
 def stream_rows(
-    recording: Recording, stream: Stream, mode: str, period: int, duration: int
+    table: Table, stream: Stream, mode: str, period: int, duration: int
 ) -> Iterator[Row]:
     """All policies on one stream."""
     count = len(stream.places)
-    quiet = setting_of(recording, count)
+    quiet = setting_of(table, count)
     assert quiet.seconds is not None
     peak = 1 / bottleneck(quiet.seconds, quiet.static)
     best = best_throughput(stream)
@@ -100,8 +137,8 @@ def stream_rows(
     for name, (policy, options) in POLICIES.items():
         found = replay_stream(make_policy(policy), replace(quiet, **options), stream)
         yield {
-            "measure": "grid", "network": recording.name, "places": count, "mode": mode,
-            "period": period, "duration": duration, "policy": name,
+            "measure": f"{table.prefix}grid", "network": table.recording.name, "places": count,
+            "mode": mode, "period": period, "duration": duration, "policy": name,
             **figures(found, peak), "of_best": found.throughput / bound,
         }  # fmt: skip
 
@@ -120,18 +157,20 @@ def figures(found: StreamReplay, peak: float) -> Row:
     }  # fmt: skip
 
 
-def lasting_rows(network: str, count: int) -> Iterator[Row]:
+def lasting_rows(table: Table, count: int) -> Iterator[Row]:
     """One disturbance that stays: what `resolve` reaches, with how many trials, for each."""
-    recording = computed_table(network, "core8")
-    setting = setting_of(recording, count)
-    for scenario in list(SCENARIOS)[1:]:
+    recording = table.recording
+    setting = setting_of(table, count)
+    for scenario in table.scenarios:
         for place in range(count):
             event = Disturbance(scenario, place, _ONSET, 200)
             stream = Stream(recording, setting.places, 200, (event,), instant=True)
             seconds = recording.seconds_on(setting.places, {place: scenario})
             best = find_optimum(seconds, setting.places).bottleneck
-            row: Row = {"measure": "lasting", "network": network, "places": count,
-                        "scenario": scenario, "place": place}  # fmt: skip
+            row: Row = {
+                "measure": f"{table.prefix}lasting", "network": recording.name, "places": count,
+                "scenario": scenario, "place": place,
+            }  # fmt: skip
             for name, (policy, options) in POLICIES.items():
                 found = replay_stream(make_policy(policy), replace(setting, **options), stream)
                 row[name] = best / bottleneck(seconds, first_settled(found, setting.static))
@@ -162,11 +201,10 @@ def first_trials(found: StreamReplay) -> list[Configuration]:
     return tried
 
 
-def scaling_rows(network: str, counts: Sequence[int], requests: int) -> Iterator[Row]:
+def scaling_rows(table: Table, counts: Sequence[int], requests: int) -> Iterator[Row]:
     """The same on more and more places, disturbed half of the time for a hundred requests."""
-    recording = computed_table(network, "core8")
     for count in counts:
-        events = disturbances(count, requests, 200, 100, seed=count)
-        stream = Stream(recording, eight_core_places(count), requests, events)
-        for row in stream_rows(recording, stream, "flowing", 200, 100):
-            yield row | {"measure": "scaling"}
+        events = disturbances(table.scenarios, count, requests, 200, 100, seed=count)
+        stream = Stream(table.recording, table.places(count), requests, events)
+        for row in stream_rows(table, stream, "flowing", 200, 100):
+            yield row | {"measure": f"{table.prefix}scaling"}

@@ -9,6 +9,8 @@ from benchmarks.parts import Document, Row, by, table
 
 _POLICIES = ("static", "lls", "odin-2", "odin-10", "resolve")
 _PAPERS = ("lls", "odin-2", "odin-10")
+# Requests that a disturbance has to last for a policy to have time for an answer.
+_LONG = 100
 _LEVELS = ("50", "60", "70", "75", "80", "85", "90", "95")
 
 
@@ -25,6 +27,7 @@ def tables(document: Document) -> list[str]:
         level_table([row for row in grid if row["mode"] == "flowing"]),
         lasting_table(rows["lasting"]),
         scaling_table(rows["scaling"]),
+        recorded_table(rows),
     ]
 
 
@@ -84,6 +87,31 @@ def _cells(rows: Sequence[Row]) -> list[dict[str, Row]]:
         key = row["network"], row["mode"], row["period"], row["duration"]
         groups.setdefault(key, {})[row["policy"]] = row
     return list(groups.values())
+
+
+def recorded_table(rows: dict[str, list[Row]]) -> str:
+    """What the policies reach on recorded tables, a line for each study."""
+    flowing = [row for row in rows["recorded-grid"] if row["mode"] == "flowing"]
+    cells = [cell for cell in _cells(flowing) if cell["static"]["duration"] >= _LONG]
+    scaling = _by_places(rows["recorded-scaling"])
+    lines = []
+    for what, studied in (("grid, mean", cells), ("4 to 52 places, mean", scaling)):
+        means = [statistics.fmean(cell[p]["of_best"] for cell in studied) for p in _POLICIES]
+        lines.append([what, *map(_percent, means), ""])
+    lasting = rows["recorded-lasting"]
+    worst = [_percent(min(row[p] for row in lasting)) for p in _POLICIES]
+    lines.append(["lasting, worst", *worst, _percent(min(row["two_trials"] for row in lasting))])
+    means = [statistics.fmean(row[p] for row in lasting) for p in _POLICIES]
+    two = statistics.fmean(row["two_trials"] for row in lasting)
+    lines.append(["lasting, mean", *map(_percent, means), _percent(two)])
+    return table(["recorded", *_POLICIES, "`resolve`, two trials"], lines)
+
+
+def _by_places(rows: Sequence[Row]) -> list[dict[str, Row]]:
+    found: dict[int, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row["places"], {})[row["policy"]] = row
+    return list(found.values())
 
 
 def pipe_search_table(rows: Sequence[Row]) -> str:
