@@ -16,13 +16,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import performance
-from benchmarks.quoted import diviml, document_readers, online, readme, scheduling, teams
+from benchmarks.quoted import diviml, document_readers, live, online, readme, scheduling, teams
 from benchmarks.quoted import performance as performance_tables
 from benchmarks.scheduling import page
 from tvm_hetero.util.documents import write_atomic
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
+
+
+# Results that are quoted as they are.
+_DOCUMENTS = (
+    "document_readers", "diviml", "online", "teams", "decode_teams", "adapted", "switch", "watching"
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -42,15 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def quotes() -> dict[Path, list[str]]:
     """The tables of each page that quotes results."""
     found, scheduled = performance.read_results(RESULTS), page.read_results(RESULTS)
-    read, paper, replayed, scale, decode = (
-        json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("document_readers", "diviml", "online", "teams", "decode_teams")
+    read, paper, replayed, scale, decode, adapted, switched, watched = (
+        json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in _DOCUMENTS
     )
     return {
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
         DOCS / "online.md": online.tables(replayed),
+        DOCS / "live.md": live.tables(adapted, switched, watched),
         DOCS / "teams.md": teams.tables(scale, decode),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),

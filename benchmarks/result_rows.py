@@ -12,8 +12,8 @@ from tvm_hetero.util.documents import write_atomic
 
 def write_rows(path: Path, head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write head and rows, whole or not at all."""
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    text = json.dumps(head, indent=1).removesuffix("\n}")
+    lines = ",\n".join(f"  {json.dumps(row, allow_nan=False)}" for row in rows)
+    text = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
     write_atomic(path, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
 
 

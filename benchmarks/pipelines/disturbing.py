@@ -13,6 +13,7 @@ recording.
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections.abc import Iterator, Sequence
@@ -133,13 +134,14 @@ def stream_rows(
     assert quiet.seconds is not None
     peak = 1 / bottleneck(quiet.seconds, quiet.static)
     best = best_throughput(stream)
-    bound = len(best) / sum(1 / rate for rate in best)
+    bound = len(best) / sum(1 / rate for rate in best)  # NaN where the best is not proven
     for name, (policy, options) in POLICIES.items():
         found = replay_stream(make_policy(policy), replace(quiet, **options), stream)
         yield {
             "measure": f"{table.prefix}grid", "network": table.recording.name, "places": count,
             "mode": mode, "period": period, "duration": duration, "policy": name,
-            **figures(found, peak), "of_best": found.throughput / bound,
+            **figures(found, peak),
+            "of_best": None if math.isnan(bound) else found.throughput / bound,
         }  # fmt: skip
 
 
