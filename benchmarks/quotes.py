@@ -27,7 +27,8 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 
 # Results that are quoted as they are.
 _DOCUMENTS = (
-    "document_readers", "diviml", "online", "teams", "decode_teams", "adapted", "switch", "watching"
+    "document_readers", "diviml", "online", "teams", "decode_teams",
+    "adapted", "switch", "watching", "soak_switch",
 )  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def quotes() -> dict[Path, list[str]]:
     """The tables of each page that quotes results."""
     found, scheduled = performance.read_results(RESULTS), page.read_results(RESULTS)
-    read, paper, replayed, scale, decode, adapted, switched, watched = (
+    read, paper, replayed, scale, decode, adapted, switched, watched, soaked = (
         json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in _DOCUMENTS
     )
     return {
@@ -56,7 +57,7 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
         DOCS / "online.md": online.tables(replayed),
-        DOCS / "live.md": live.tables(adapted, switched, watched),
+        DOCS / "live.md": live.tables(adapted, switched, watched, soaked),
         DOCS / "teams.md": teams.tables(scale, decode),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),

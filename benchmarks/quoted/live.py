@@ -10,12 +10,13 @@ from benchmarks.parts import Document, Row, table
 _POLICIES = ("static", "resolve", "odin")
 
 
-def tables(adapted: Document, switched: Document, watched: Document) -> list[str]:
+def tables(adapted: Document, switched: Document, watched: Document, soaked: Document) -> list[str]:
     """All tables of the page, in its order."""
     return [
         disturbed_table(adapted["rows"]),
         mean_table(adapted["rows"]),
         cost_table(switched["rows"], watched["rows"]),
+        soak_table(soaked),
     ]
 
 
@@ -63,6 +64,14 @@ def cost_table(switches: Sequence[Row], watched: Sequence[Row]) -> str:
         *([f"a plan of {row['model']}", f"{1e3 * row['plan']:.0f} ms"] for row in watched),
     ]  # fmt: skip
     return table(["what", "costs"], lines)
+
+
+def soak_table(soaked: Document) -> str:
+    """What came of switching again and again."""
+    wrong = f"{soaked['lost']}, {soaked['wrong']}"
+    lines = [[f"{soaked['switches']:,}", f"{soaked['submitted']:,}", wrong,
+              f"{100 * soaked['growth']:+.1f} %"]]  # fmt: skip
+    return table(["switches", "requests", "lost, wrong", "resident memory (goal 1 %)"], lines)
 
 
 def _cells(rows: Sequence[Row]) -> dict[tuple[str, str, int, float], dict[str, Row]]:
