@@ -44,6 +44,8 @@ EXTRAS = {
     "rpc": ["cloudpickle", "psutil", "tornado"],
     "torch": ["torch>=2.6"],  # programs of torch.export
     "text": ["tokenizers"],  # prompts as text, where a model's folder has tokenizer.json
+    # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes.
+    "serve": ["tornado>=6.6.1", "orjson", "msgspec", "prometheus_client", "jinja2", "tokenizers"],
     "test": [
         "cloudpickle",
         "hypothesis",

@@ -28,7 +28,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Room -> floor. `serve` (requests under SLOs) had its own before its first function.
+# Room -> floor.
 FLOORS = {
     "errors": 1,
     "libinfo": 2, "util": 2,
@@ -69,6 +69,10 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "planning": (("helix",), ("",)),
     "report": (("", "schedule"), ("online", "planning", "run")),
+    "serve": (
+        ("core",), ("scheduling",), ("metrics", "text"), ("models",), ("http",),
+        ("admin", "oip", "openai", "page"), ("",), ("load_test",),
+    ),
     "solvers": (
         ("core",), ("timing",), ("native",), ("stage_dp",), ("lists",),
         ("counting", "cpsat", "exhaustive", "milp", "search"), ("stages",), ("throughput",),

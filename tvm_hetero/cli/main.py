@@ -38,6 +38,7 @@ from tvm_hetero.cli.verbs import (
     relay_check,
     run,
     schedule,
+    serve,
     show,
     simulate,
     solvers,
@@ -130,6 +131,7 @@ def options(
 app.command("devices")(devices.devices)
 app.command("partition")(partition.partition)
 app.command("run")(run.run)
+app.command("serve")(serve.serve)
 app.command("adapt")(adapt.adapt)
 app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)

@@ -1,6 +1,14 @@
-"""Requests over the network, served under service-level objectives (Accordion): empty yet.
+"""Models over the network, each query by its service-level objective.
 
-It would admit, batch and route requests to built models, so that latencies stay within what was
-promised. May import every room below floor 12 (tests/test_floors.py), `online` and `decoders`
-included; not `cluster` or `relay`, which are on the same floor.
+core          queries, refusals, limits, options
+scheduling    which query gets which share of the cores: pure functions (Accordion, and others)
+metrics       what is counted, and the forms in which it is read
+text          templates, tokens, stop texts
+models        what is served, by name and version; the dispatcher that gives each its turn
+http          one router and the door that all requests pass
+oip, openai   the protocols that clients speak
+admin, page   for who runs the server
+server        a server from its first socket to its last answer
+
+Needs the extra ``serve``: tornado, orjson, msgspec, prometheus_client.
 """

@@ -1,0 +1,96 @@
+"""``tvm-hetero serve``: models over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.errors import UsageError
+
+
+def serve(
+    models: Annotated[
+        list[str], typer.Argument(metavar="[NAME=]MODEL.hetero...", help="What is served.")
+    ],
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8000,
+    slo: Annotated[
+        list[str] | None,
+        typer.Option("--slo", metavar="NAME=20ms", help="When a model's answers are due."),
+    ] = None,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="Models can be loaded and unloaded over HTTP.")
+    ] = False,
+    key_file: Annotated[
+        Path | None, typer.Option("--key-file", help="The key that clients must send.")
+    ] = None,
+    admin_key_file: Annotated[
+        Path | None, typer.Option("--admin-key-file", help="The key for administration.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="A further name of this server.")
+    ] = None,
+    drain: Annotated[
+        float, typer.Option("--drain-seconds", metavar="S", min=0.0, help="To end what runs.")
+    ] = 30.0,
+    compatible_metrics: Annotated[
+        bool, typer.Option("--compatible-metrics", help="Names of Triton and vLLM, too.")
+    ] = False,
+) -> None:
+    """Serve partitioned models over HTTP."""
+    try:
+        import tornado  # noqa: F401
+    except ImportError:
+        raise UsageError("serving needs: pip install 'tvm_hetero[serve]'") from None
+    import asyncio
+
+    from tvm_hetero.serve.core.options import ServeOptions
+    from tvm_hetero.serve.lifecycle import serve_until_signal
+    from tvm_hetero.serve.server import ModelServer, name_models
+
+    named = name_models(models)
+    options = ServeOptions(
+        host=host, port=port, slo=read_slo(slo or (), named), admin=admin,
+        key=_read_key(key_file), admin_key=_read_key(admin_key_file),
+        hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
+    )  # fmt: skip
+    steps = Steps(quiet=False)
+    status = asyncio.run(serve_until_signal(ModelServer(named, options), steps.say))
+    raise typer.Exit(status)
+
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def read_slo(given: Iterable[str], models: Container[str]) -> dict[str, float]:
+    """Seconds by model from ``NAME=20ms``.
+
+    Raises
+    ------
+    UsageError
+        If a text is no such time, or of a model that is not served.
+    """
+    found: dict[str, float] = {}
+    for text in given:
+        name, mark, time = text.partition("=")
+        unit = next((unit for unit in _UNITS if time.endswith(unit)), None)
+        number = time.removesuffix(unit or "")
+        if not mark or unit is None or not number.replace(".", "", 1).isdecimal():
+            raise UsageError(f"--slo {text}: expected NAME=TIME, such as resnet=20ms")
+        if name not in models:
+            raise UsageError(f"--slo {text}: no model is called {name!r}")
+        found[name] = float(number) * _UNITS[unit]
+    return found
+
+
+def _read_key(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the key's file cannot be read: {error}") from None

@@ -1,0 +1,1 @@
+"""Routes for who runs the server."""

@@ -1,0 +1,18 @@
+"""The table of all routes."""
+
+from __future__ import annotations
+
+from tvm_hetero.serve.http.routes import HttpRoute
+from tvm_hetero.serve.oip import health
+
+_MODEL = r"/v2/models/(?P<name>[^/]{1,256})(?:/versions/(?P<version>[0-9]{1,9}))?"
+
+
+def all_routes() -> list[HttpRoute]:
+    """Every path that the server answers."""
+    return [
+        HttpRoute(r"/v2/health/live", health.Live),
+        HttpRoute(r"/v2/health/ready", health.Ready),
+        HttpRoute(rf"{_MODEL}/ready", health.ModelReady),
+        HttpRoute(r"/v2/?", health.ServerMetadata),
+    ]

@@ -1,0 +1,44 @@
+"""Limits on what a stranger may make the server do; every count and size has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Counts, bytes and seconds.
+
+    Attributes
+    ----------
+    body : bytes of a request's body, decompressed.
+    json : bytes of the JSON in it that describes tensors or a chat.
+    header : bytes of all headers.
+    id : bytes of a request's id; name : characters of any name in a path.
+    rank, depth : axes of a tensor; how deep JSON may be nested.
+    connections : open at once.
+    queue : queries that wait for a model.
+    streams : of one key (or address) at once.
+    choices, stops, logprobs : of one completion.
+    idle, body_seconds, stalled : seconds of an idle connection, of the arrival of a body, of a
+        reader who does not read.
+    """
+
+    body: int = 64 * MEBIBYTE
+    json: int = 64 * MEBIBYTE
+    header: int = 16 << 10
+    id: int = 512
+    name: int = 256
+    rank: int = 16
+    depth: int = 64
+    connections: int = 1024
+    queue: int = 64
+    streams: int = 64
+    choices: int = 16
+    stops: int = 16
+    logprobs: int = 20
+    idle: float = 75.0
+    body_seconds: float = 30.0
+    stalled: float = 30.0

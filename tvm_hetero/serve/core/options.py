@@ -1,0 +1,68 @@
+"""How a server is run: what the command line says, checked."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.core.limits import Limits
+
+LOOPBACK = "127.0.0.1"
+_LEAST_KEY = 16  # characters: shorter ones can be tried out
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Addresses, keys, objectives.
+
+    Attributes
+    ----------
+    host, port : where it listens; port 0: any that is free.
+    slo : seconds by model in which its queries shall be answered.
+    admin : whether models can be loaded and unloaded over HTTP.
+    key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none.
+    hosts : further names by which clients may call a server on loopback.
+    policy : how places are shared (`serve.scheduling`).
+    adapt : a policy of `online` for what is served; None: plans stay as they are.
+    drain : seconds in which what was accepted may end after SIGTERM.
+    compatible_metrics : also under the names of Triton and vLLM.
+    repository : folder in which ``load`` finds models by name; None: only those that were given.
+    """
+
+    host: str = LOOPBACK
+    port: int = 8000
+    slo: Mapping[str, float] = field(default_factory=dict)
+    admin: bool = False
+    key: str | None = None
+    admin_key: str | None = None
+    hosts: tuple[str, ...] = ()
+    policy: str = "accordion"
+    adapt: str | None = None
+    drain: float = 30.0
+    compatible_metrics: bool = False
+    repository: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        for what, key in (("key", self.key), ("admin key", self.admin_key)):
+            if key is not None and (len(key) < _LEAST_KEY or not key.isascii()):
+                raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} or "
+                                 "more of ASCII")  # fmt: skip
+        for model, seconds in self.slo.items():
+            if not 0 < seconds < float("inf"):
+                raise UsageError(f"--slo {model}: expected a time above 0, got {seconds}")
+        if self.admin and self.admin_key is None and not self.is_loopback:
+            raise UsageError("--admin on an address that others can reach needs --admin-key-file")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False

@@ -1,0 +1,1 @@
+"""One router, and what each request passes before its handler."""

@@ -1,0 +1,29 @@
+"""What handlers work on: the models, who decides the order, the options, and whether it is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.models.dispatcher import Observed
+from tvm_hetero.serve.models.repository import Repository
+
+
+@dataclass(eq=False)
+class ServeContext:
+    """Shared by all handlers of a server.
+
+    Attributes
+    ----------
+    draining : whether the server takes nothing new.
+    busy : requests that are being answered.
+    parts : what single protocols keep (by their package's name).
+    """
+
+    options: ServeOptions
+    repository: Repository
+    dispatcher: Observed
+    draining: bool = False
+    busy: int = 0
+    parts: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,45 @@
+"""All routes of a server in one table; there is no other way in.
+
+What has no route is answered by a handler of ours, too, so that keys are asked for everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tornado.web import Application, HTTPError
+
+from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.handler import ApiHandler
+
+
+class HttpRoute(NamedTuple):
+    """A pattern of paths (a regular expression with named groups), and who answers."""
+
+    pattern: str
+    handler: type[ApiHandler]
+
+
+class NoRoute(ApiHandler):
+    """Answers what has no route."""
+
+    def check_door(self) -> None:
+        """Nothing is here."""
+        raise HTTPError(404)
+
+
+def make_application(context: ServeContext, routes: Iterable[HttpRoute]) -> Application:
+    """The application that tornado serves."""
+    given: dict[str, Any] = {"context": context}
+    return Application(
+        [(route.pattern, route.handler, given) for route in routes],
+        default_handler_class=NoRoute,
+        default_handler_args=given,
+        log_function=_log_nothing,
+        cross_origin_protection=True,
+    )
+
+
+def _log_nothing(_: object) -> None:
+    """Requests are counted, not logged: a line each would be a way to fill the disk."""

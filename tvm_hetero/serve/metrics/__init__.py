@@ -1,0 +1,1 @@
+"""What the server counts, and the forms in which it is read."""

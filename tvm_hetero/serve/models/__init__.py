@@ -1,0 +1,1 @@
+"""What is served: models by name and version, and what runs their queries."""

@@ -1,0 +1,164 @@
+"""Who is next: between the door, where queries come in, and the models, which compute them.
+
+A dispatcher takes a query or refuses it, lets it wait, and has it computed. What it decides by is
+its own (`serve.scheduling`); what all of them promise:
+
+    at the door    `check_door` is called when the headers are there and before the body is: it
+                   costs microseconds, and refuses what could not be done however small it is
+    one end        each query that was accepted ends once: an answer, its deadline, a failure
+    hang-ups       cancelling `compute` ends the query wherever it stands
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from tvm_hetero.errors import DeadlineError
+from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
+from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
+from tvm_hetero.serve.models.statistics import EndedQuery, ModelStatistics, Observer
+from tvm_hetero.serve.models.tensor_model import TensorModel
+
+
+class Dispatcher(Protocol):
+    """Decides when a query is computed, and on what."""
+
+    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
+        """Refuse a query of which only the headers are there.
+
+        Raises
+        ------
+        RefusedError
+            If it would not be taken.
+        """
+        ...
+
+    async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
+        """Outputs of a query, when its turn has come.
+
+        Raises
+        ------
+        RefusedError
+            If it is not taken.
+        DeadlineError, RunError
+            As in `TensorModel.compute`.
+        """
+        ...
+
+
+class TurnDispatcher:
+    """First come, first served: each model's own queue, each by the plan that it has.
+
+    Waiting is predicted by the pace of what ended last; who would come too late is not let in.
+    """
+
+    def __init__(self, most_waiting: int) -> None:
+        self._most = most_waiting
+        self._waiting: dict[str, int] = {}
+        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._pace: dict[str, float] = {}  # seconds an element, of what ended last
+
+    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
+        waiting = self._waiting.get(model, 0)
+        predicted = (waiting + 1) * self._pace.get(model, 0.0)
+        if waiting >= self._most:
+            raise RefusedError(
+                f"{waiting} queries of the model wait already, the most that may",
+                reason=QUEUE_FULL, retry_after=predicted,
+            )  # fmt: skip
+        if deadline is not None and time.monotonic() + predicted > deadline:
+            raise RefusedError(
+                f"it would be done in {predicted:.3g} s, after its deadline",
+                reason=DEADLINE, retry_after=predicted,
+            )  # fmt: skip
+
+    async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
+        self.check_door(model.name, query.deadline, query.priority)
+        gate = self._gates.setdefault(model.name, asyncio.Semaphore(max(1, model.executor.depth)))
+        with self._counted(model.name):
+            await _acquire(gate, query)
+            try:
+                answer = await model.compute(query)
+            finally:
+                gate.release()
+        pace = answer.computed / query.items / max(1, model.executor.depth)
+        self._pace[model.name] = pace
+        return answer
+
+    @contextmanager
+    def _counted(self, model: str) -> Iterator[None]:
+        self._waiting[model] = self._waiting.get(model, 0) + 1
+        try:
+            yield
+        finally:
+            self._waiting[model] -= 1
+
+
+async def _acquire(gate: asyncio.Semaphore, query: InferenceQuery) -> None:
+    left = None if query.deadline is None else query.deadline - time.monotonic()
+    try:
+        async with asyncio.timeout(left):
+            await gate.acquire()
+    except TimeoutError:
+        raise DeadlineError("deadline: the query's turn did not come in time") from None
+
+
+class Observed:
+    """A dispatcher whose queries are counted, whatever becomes of them.
+
+    Attributes
+    ----------
+    observers : told of each query that ended.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self.observers: list[Observer] = []
+
+    def check_door(
+        self, model: str, version: str, deadline: float | None, priority: Priority
+    ) -> None:
+        """As `Dispatcher.check_door`."""
+        try:
+            self._dispatcher.check_door(model, deadline, priority)
+        except RefusedError as error:
+            self._tell(EndedQuery(model, version, "refused", error.reason))
+            raise
+
+    async def compute(
+        self,
+        model: TensorModel,
+        statistics: ModelStatistics,
+        query: InferenceQuery,
+        slo: float | None,
+    ) -> InferenceAnswer:
+        """As `Dispatcher.compute`, and counted."""
+        statistics.begin()
+        outcome, reason, queued, computed = "failed", "", 0.0, 0.0
+        try:
+            answer = await self._dispatcher.compute(model, query)
+            outcome, queued, computed = "success", answer.queued, answer.computed
+            return answer
+        except RefusedError as error:
+            outcome, reason = "refused", error.reason
+            raise
+        except DeadlineError:
+            outcome = "deadline"
+            raise
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
+        finally:
+            whole = time.monotonic() - query.arrived
+            ended = EndedQuery(model.name, model.version, outcome, reason, queued, computed, whole,
+                               query.items, slo)  # fmt: skip
+            statistics.end(ended)
+            self._tell(ended)
+
+    def _tell(self, ended: EndedQuery) -> None:
+        for observer in self.observers:
+            observer(ended)

@@ -1,0 +1,1 @@
+"""From text to tokens and back, as chats and completions need it."""
