@@ -93,7 +93,7 @@ class ModelServer:
         self.port = sockets[0].getsockname()[1]
 
     async def drain(self) -> None:
-        """Take nothing new, and wait for what was accepted, as long as `ServeOptions.drain` allows."""
+        """Take nothing new, and wait for what was accepted (`ServeOptions.drain`)."""
         self.context.draining = True
         end = time.monotonic() + self.options.drain
         while self.context.busy and time.monotonic() < end:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tvm_hetero import __version__
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.http.handler import Permission, ApiHandler
+from tvm_hetero.serve.http.handler import ApiHandler, Permission
 from tvm_hetero.serve.models.repository import READY
 
 EXTENSIONS = (
