@@ -6,7 +6,9 @@
     body        copied where it is wanted, as it comes, and no more than was announced
     the end     an error becomes its protocol's body; one sentence, no paths, no traceback
 
-A handler's coroutine is cancelled when its client hangs up, and so is what it waits for.
+A handler's coroutine is cancelled when its client hangs up, and so is what it waits for. Handlers
+are driven by `http.delegate`, not by tornado's own: `open` when the headers are there, `respond`
+when the body is.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ import functools
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from enum import Enum
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 
 import orjson
-from tornado.web import HTTPError, RequestHandler, stream_request_body
+from tornado.httputil import HTTPHeaders, format_timestamp
+from tornado.web import HTTPError, RequestHandler
 
 from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
@@ -47,7 +50,6 @@ class ClientGoneError(Exception):
     """No one waits for the answer any more."""
 
 
-@stream_request_body
 class ApiHandler(RequestHandler):
     """Base of all handlers.
 
@@ -69,15 +71,60 @@ class ApiHandler(RequestHandler):
         self.body = bytearray()
         self._work: asyncio.Task[Any] | None = None
         self._is_gone = False
+        self._is_counted = False
+        self._is_coming = True
 
-    def set_default_headers(self) -> None:
-        """No guessing of types, no word on versions."""
-        self.clear_header("Server")
-        self.set_header("X-Content-Type-Options", "nosniff")
+    def clear(self) -> None:
+        """Begin an answer: no guessing of types, no word on versions."""
+        self._headers = HTTPHeaders()
+        self._headers["Date"] = _date(int(time.time()))
+        self._headers["X-Content-Type-Options"] = "nosniff"
+        self._write_buffer = []
+        self._status_code, self._reason = 200, "OK"
+
+    def open(self, path: Mapping[str, Any]) -> None:
+        """The headers are there: refuse, or let the body come."""
+        self._transforms = []
+        try:
+            self.path_args = []
+            self.path_kwargs = {name: self.decode_argument(each) for name, each in path.items()}
+            self._cross_origin_protection()
+            self.prepare()
+        except Exception as error:
+            self._handle_request_exception(error)
+
+    def respond(self) -> Coroutine[Any, Any, None] | None:
+        """The body is there: answer. What is left to be awaited, if anything is."""
+        self._is_coming = False
+        if self.is_answered:
+            self.request.connection.finish()
+            return None
+        try:
+            method = getattr(self, str(self.request.method).lower())
+            work: Coroutine[Any, Any, None] | None = method(*self.path_args, **self.path_kwargs)
+        except Exception as error:
+            self._handle_request_exception(error)
+            return None
+        if work is not None:
+            return self._complete(work)
+        if not self._finished:
+            self.finish()
+        return None
+
+    def abandon(self) -> None:
+        """The client has hung up while its body came."""
+        self._is_gone = True
+        self._finish_for_no_one()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the answer is written."""
+        return self._finished
 
     def prepare(self) -> None:
         """Refuse before the body comes."""
         self.context.busy += 1
+        self._is_counted = True
         self._check_host()
         self._check_key()
         self._check_method()
@@ -101,7 +148,27 @@ class ApiHandler(RequestHandler):
 
     def on_finish(self) -> None:
         """Called by tornado when the answer is written."""
-        self.context.busy -= 1
+        if self._is_counted:
+            self.context.busy -= 1
+            self._is_counted = False
+
+    def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
+        """Answer; while a body is still coming, without closing the connection (`http.delegate`).
+
+        A client that waits for a word before it sends the body is told no, and sends none.
+        """
+        headers = self.request.headers
+        is_sending = "Content-Length" in headers or "Transfer-Encoding" in headers
+        if not (self._is_coming and is_sending and "Expect" not in headers) or self._finished:
+            self._is_coming = False
+            return super().finish(chunk)
+        if chunk is not None:
+            self.write(chunk)
+        self.set_header("Content-Length", str(sum(map(len, self._write_buffer))))
+        future = self.flush(include_footers=True)
+        self._finished = True
+        self.on_finish()
+        return future
 
     async def attend(self, work: Awaitable[T]) -> T:
         """Await something that is cancelled when the client hangs up.
@@ -162,6 +229,14 @@ class ApiHandler(RequestHandler):
             self.set_header("Allow", ", ".join(_methods_of(type(self))))
         self.answer(self.fault_body(fault), fault.status)
 
+    async def _complete(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+            if not self._finished:
+                self.finish()
+        except (Exception, asyncio.CancelledError) as error:
+            self._handle_request_exception(error)
+
     def _handle_request_exception(self, e: BaseException) -> None:
         """Our own errors are no bugs, and a client that is gone is told nothing."""
         if self._is_gone or isinstance(e, asyncio.CancelledError | ClientGoneError):
@@ -218,6 +293,11 @@ class ApiHandler(RequestHandler):
                 f"the body has {length} bytes, more than the {limit} that are allowed",
                 reason=TOO_LARGE, status=413,
             )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=2)
+def _date(seconds: int) -> str:
+    return format_timestamp(seconds)
 
 
 @functools.cache
