@@ -19,6 +19,7 @@ class ServeContext:
     draining : whether the server takes nothing new.
     busy : requests that are being answered.
     parts : what single protocols keep (by their package's name).
+    is_loopback : whether only this machine can reach the server.
     """
 
     options: ServeOptions
@@ -27,3 +28,6 @@ class ServeContext:
     draining: bool = False
     busy: int = 0
     parts: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.is_loopback = self.options.is_loopback  # asked for each request
