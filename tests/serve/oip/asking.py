@@ -54,7 +54,9 @@ def outputs_of(reply: Reply) -> dict[str, np.ndarray[Any, Any]]:
     at = int(reply.headers.get(LENGTH, len(reply.body)))
     found = {}
     for each in json.loads(reply.body[:at])["outputs"]:
-        dtype = np.dtype(getattr(ml_dtypes, KINDS[each["datatype"]], None) or KINDS[each["datatype"]])
+        dtype = np.dtype(
+            getattr(ml_dtypes, KINDS[each["datatype"]], None) or KINDS[each["datatype"]]
+        )
         size = each.get("parameters", {}).get("binary_data_size")
         if size is None:
             array = np.array(each["data"], dtype)

@@ -27,9 +27,7 @@ def kinds() -> tvm.IRModule:
     """A model with an input and an output of each type, by the protocol's names (in lower case):
     the output ``out_int8`` is the larger of ``int8`` and itself, so that all bits stay."""
     names = [name.lower() for name in KINDS]
-    inputs = [
-        relax.Var(name, relax.TensorType((1, 3), KINDS[name.upper()])) for name in names
-    ]
+    inputs = [relax.Var(name, relax.TensorType((1, 3), KINDS[name.upper()])) for name in names]
     builder = relax.BlockBuilder()
     attrs = {INPUT_NAMES: names, OUTPUT_NAMES: [f"out_{name}" for name in names]}
     with builder.function("main", inputs, attrs=attrs):

@@ -75,9 +75,10 @@ def test_a_npy_file_is_a_request_and_an_answer(server, dense_executor):
     reply = infer(server, "dense", as_npy(x), {**kind, "Accept": "application/x-npy"})
     assert reply.headers["Content-Type"] == "application/x-npy"
     assert reply.body == as_npy(right)
-    assert outputs_of(infer(server, "dense", as_npy(np.asfortranarray(x)), kind))[
-        "output0"
-    ].tobytes() == right.tobytes()
+    assert (
+        outputs_of(infer(server, "dense", as_npy(np.asfortranarray(x)), kind))["output0"].tobytes()
+        == right.tobytes()
+    )
     wrong = infer(server, "dense", as_npy(x.astype("float64")), kind)
     assert (wrong.status, "x.astype('float32')" in wrong.json["error"]) == (400, True)
     objects = np.array([[{}] * 32], dtype=object)

@@ -143,12 +143,17 @@ class Repository:
                     self._loader, self._open, name, version
                 )
             except HeteroError as error:
-                standing.state, standing.reason = (READY if old else UNAVAILABLE), str(error)
+                standing.state = READY if old else UNAVAILABLE
+                standing.reason = self.without_path(name, error)
                 raise
             self._standings[name] = Standing(READY, "", new)
         if old is not None:
             await _close_when_idle(old)
         return new
+
+    def without_path(self, name: str, error: HeteroError) -> str:
+        """What went wrong with a name, in words for clients: where its artifact is, is not theirs."""
+        return str(error).replace(str(self._paths[name]), name)
 
     async def unload(self, name: str) -> None:
         """Take no more queries under a name, and close it when those in flight have ended.

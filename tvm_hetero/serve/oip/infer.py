@@ -90,9 +90,7 @@ class Infer(ApiHandler):
                 return model, request
             model = now  # another version came meanwhile: is it a request for that one, too?
 
-    def _request(
-        self, body: Body, signature: Signature
-    ) -> Generator[None, None, InferRequest]:
+    def _request(self, body: Body, signature: Signature) -> Generator[None, None, InferRequest]:
         names = self.get_query_arguments("output")
         if self._type == NPY:
             return read_saved(body, signature, names)
@@ -143,17 +141,13 @@ class Infer(ApiHandler):
             limit = self.context.options.limits.body
             body = await asyncio.to_thread(_decompressed, bytes(body), limit)
         if self._head is not None and self._head > len(body):
-            raise RequestError(
-                f"{HEAD_LENGTH} is {self._head}; the body has {len(body)} bytes"
-            )
+            raise RequestError(f"{HEAD_LENGTH} is {self._head}; the body has {len(body)} bytes")
         return body
 
 
 def _tensors_of(model: ServedModel) -> TensorModel:
     if model.tensors is None:
-        raise RequestError(
-            f"{model.name!r} is a decoder of texts: ask for them at /v1/completions"
-        )
+        raise RequestError(f"{model.name!r} is a decoder of texts: ask for them at /v1/completions")
     return model.tensors
 
 
@@ -180,5 +174,3 @@ def _decompressed(body: bytes, limit: int) -> bytearray:
     if not stream.eof or stream.unused_data:
         raise RequestError("the body's gzip ends before its end, or after it")
     return whole
-
-
