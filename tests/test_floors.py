@@ -69,6 +69,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "planning": (("helix",), ("",)),
     "report": (("", "schedule"), ("online", "planning", "run")),
+    "serve": (("core",), ("scheduling",), ("scheduling.policies",), ("",)),
     "solvers": (
         ("core",), ("timing",), ("native",), ("stage_dp",), ("lists",),
         ("counting", "cpsat", "exhaustive", "milp", "search"), ("stages",), ("throughput",),
