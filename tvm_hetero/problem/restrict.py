@@ -1,4 +1,7 @@
-"""A problem on some of its devices: what is left when others have been given away."""
+"""A problem on some of its devices: what is left when others have been given away.
+
+A schedule of it is one of the whole problem, too, once it is timed there: names stay.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from tvm_hetero.util.quote import quote
 
 
 def restrict_devices(problem: Problem, names: Collection[str]) -> Problem:
-    """The problem in which only these devices compute; the platform stays as it is.
+    """The problem on these devices alone, and the links between them.
+
+    Fabrics, which join whole platforms, are left out.
 
     Raises
     ------
@@ -19,6 +24,13 @@ def restrict_devices(problem: Problem, names: Collection[str]) -> Problem:
         If a task can run on none of them.
     """
     kept = set(names)
+    whole = problem.platform
+    platform = replace(
+        whole,
+        devices=tuple(each for each in whole.devices if each.name in kept),
+        links=tuple(each for each in whole.links if {each.src, each.dst} <= kept),
+        fabrics=(),
+    )
     costs = {
         task: {name: cost for name, cost in row.items() if name in kept}
         for task, row in problem.costs.items()
@@ -28,4 +40,4 @@ def restrict_devices(problem: Problem, names: Collection[str]) -> Problem:
             raise InfeasibleError(
                 f"task {quote(task)} runs on none of {', '.join(sorted(kept))}", proven=True
             )
-    return replace(problem, costs=costs)
+    return replace(problem, costs=costs, platform=platform)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,8 +22,11 @@ from tvm_hetero.serve.application import all_routes
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.routes import make_application
-from tvm_hetero.serve.models.dispatcher import Observed, TurnDispatcher
+from tvm_hetero.serve.models.dispatcher import Observed
+from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
+from tvm_hetero.serve.scheduling.scheduler import Scheduler
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
@@ -43,11 +47,12 @@ class ModelServer:
 
     def __init__(self, models: Mapping[str, Path], options: ServeOptions | None = None) -> None:
         self.options = options or ServeOptions()
-        repository = Repository(self.options.slo)
+        cores = sorted(os.sched_getaffinity(0))
+        pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
+        repository = Repository(self.options.slo, pool.add)
         for name, path in models.items():
             repository.enter(name, path)
-        dispatcher = Observed(TurnDispatcher(self.options.limits.queue))
-        self.context = ServeContext(self.options, repository, dispatcher)
+        self.context = ServeContext(self.options, repository, Observed(pool))
         self.port = 0
         self._http: HTTPServer | None = None
 
@@ -106,6 +111,19 @@ class ModelServer:
             await self._http.close_all_connections()
             self._http = None
         self.context.repository.close()
+
+
+def policy_of(name: str) -> type[Scheduler]:
+    """The policy of a name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if name not in SHARE_POLICIES:
+        raise UsageError(f"there is no policy {name!r}; there are {', '.join(SHARE_POLICIES)}")
+    return SHARE_POLICIES[name]
 
 
 def name_models(given: Iterable[str]) -> dict[str, Path]:

@@ -7,15 +7,15 @@ the old one is closed when nothing of it is in flight any more. A load that fail
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tvm_hetero.artifact.kinds import has_sizes, is_decoder
+from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders.decoder import Decoder
-from tvm_hetero.decoders.load import load
 from tvm_hetero.errors import HeteroError, UsageError
-from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.refusal import NOT_READY, RefusedError, UnknownModelError
 from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import TensorModel
@@ -49,7 +49,7 @@ class ServedModel:
     def close(self) -> None:
         """Stop what runs it; what is in flight fails."""
         if self.tensors is not None:
-            self.tensors.executor.close()
+            self.tensors.close()
         if self.decoder is not None:
             self.decoder.close()
 
@@ -70,10 +70,21 @@ class Standing:
 
 
 class Repository:
-    """Names and what stands behind them. For the event loop's thread, but for loading."""
+    """Names and what stands behind them. For the event loop's thread, but for loading.
 
-    def __init__(self, slo: Mapping[str, float] | None = None) -> None:
+    Parameters
+    ----------
+    slo : seconds by name in which queries shall be answered.
+    prepare : called with each model that was loaded, in the loading thread, before it is let in.
+    """
+
+    def __init__(
+        self,
+        slo: Mapping[str, float] | None = None,
+        prepare: Callable[[TensorModel], object] = lambda _: None,
+    ) -> None:
         self._slo = dict(slo or {})
+        self._prepare = prepare
         self._standings: dict[str, Standing] = {}
         self._paths: dict[str, Path] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -176,22 +187,23 @@ class Repository:
                 standing.model = None
 
     def _open(self, name: str, version: str) -> ServedModel:
-        path = self._paths[name]
-        loaded = load(path)
-        slo = self._slo.get(name)
-        if isinstance(loaded, Decoder):
-            return ServedModel(name, version, path, None, loaded, slo)
-        if not isinstance(loaded, Executor) or loaded.states:
-            loaded.close()
+        path, slo = self._paths[name], self._slo.get(name)
+        if has_sizes(path):
             raise UsageError(
-                f"{name}: a model of open dimensions, or one that keeps states, is not served; "
-                "partition it for one size"
+                f"{name}: a model of open dimensions is not served; partition it for one size"
             )
+        if is_decoder(path):
+            return ServedModel(name, version, path, None, Decoder.load(path), slo)
+        executable = load_artifact(path)
+        if any(row.is_state for row in executable.variants[executable.default].plan.inputs):
+            raise UsageError(f"{name}: a model that keeps states between requests is not served")
+        tensors = TensorModel(name, version, executable)
         try:
-            return ServedModel(name, version, path, TensorModel(name, version, loaded), None, slo)
-        except HeteroError:
-            loaded.close()
+            self._prepare(tensors)
+        except BaseException:
+            tensors.close()
             raise
+        return ServedModel(name, version, path, tensors, None, slo)
 
 
 async def _close_when_idle(model: ServedModel) -> None:

@@ -4,7 +4,8 @@ A share is a set of cores. On it a model runs by the best plan for the devices w
 them, teams included; two plans, for what comes alone and for what comes in numbers:
 
     single    least latency of one element
-    stream    most elements a second
+    stream    most elements a second: contiguous stages on single cores, which an exact solver finds
+              at once
 
 An artifact that was built to be adapted has kernels for all devices, so that a plan is found by a
 solver, cut and laid out: nothing is compiled, no weight is copied. One that was not has its own
@@ -67,7 +68,11 @@ class SharePlans:
     def __init__(self, executable: Executable) -> None:
         self._executable = executable
         self.cores: Cores = _cores_of(executable.problem)
-        self.is_divisible = executable.module is not None and bool(self.cores)
+        devices = executable.problem.platform.devices
+        is_local = len({device.node for device in devices}) == 1
+        self.is_divisible = (
+            executable.module is not None and is_local and all(device.cores for device in devices)
+        )
         self._factories: dict[Shape, PlanFactory] = {}
         self._made: dict[tuple[Cores, Shape], SharePlan] = {}
         self._lock = threading.Lock()
@@ -100,11 +105,15 @@ class SharePlans:
         return _described(problem, schedule, self._factories[shape].variant(schedule))
 
     def _solve(self, problem: Problem, cores: Cores) -> Schedule:
-        devices = problem.platform.devices
-        names = [each.name for each in devices if cores.issuperset(each.cores)]
-        if not names:
+        usable = [d for d in problem.platform.devices if cores.issuperset(d.cores)]
+        if problem.objective.kind == "throughput":
+            single = [device for device in usable if len(device.cores) == 1]
+            usable = single or usable
+        if not usable:
             raise InfeasibleError("no device of the model has only such cores", proven=True)
-        found = solve(restrict_devices(problem, names), "auto", Options(time_limit=_SOLVER_SECONDS))
+        part = restrict_devices(problem, [device.name for device in usable])
+        solver = "stages" if problem.objective.kind == "throughput" else "auto"
+        found = solve(part, solver, Options(time_limit=_SOLVER_SECONDS))
         timed = simulate(problem, _steps(problem, found))
         return make_schedule(problem, found.solver, timed.executions, timed.copies)
 
