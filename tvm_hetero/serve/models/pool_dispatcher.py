@@ -8,8 +8,7 @@ The policy (`serve.scheduling`) is told what happens and decides; here it is don
     refuse     the client is told which limit, its value, and when to come back
     end        what it took becomes a sample of the model's times, by which the next is predicted
 
-All of it is the event loop's; only executors of new shares are made in a thread. A query that comes
-alone is one model to the policy, one of many elements another, since they run by other plans.
+All of it is the event loop's; only executors of new shares are made in a thread.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
@@ -27,10 +26,11 @@ from typing import Any
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
+from tvm_hetero.serve.models.served_times import ServedTimes
 from tvm_hetero.serve.models.share_plans import SHAPES, Shape
 from tvm_hetero.serve.models.tensor_model import TensorModel, answer_in_time, split_items
 from tvm_hetero.serve.scheduling.course import Pace
-from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
+from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import (
     Query,
     RefuseQuery,
@@ -39,7 +39,7 @@ from tvm_hetero.serve.scheduling.query import (
     StartQuery,
     WaitUntil,
 )
-from tvm_hetero.serve.scheduling.scheduler import Scheduler
+from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
@@ -84,7 +84,9 @@ class PoolDispatcher:
         self._cores = tuple(cores)
         self._most = most_waiting
         self.profile = ServiceProfile({}, places=len(self._cores))
-        self._scheduler = make_scheduler(self.profile, len(self._cores))
+        self._make_scheduler = make_scheduler
+        self._made = make_scheduler(self.profile, len(self._cores))
+        self._is_stale = False  # models have come or gone since the policy was made
         self._entries: dict[int, _Entry] = {}
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
@@ -94,23 +96,58 @@ class PoolDispatcher:
 
     def add(self, model: TensorModel) -> None:
         """Let a model's queries be predicted; makes its plans. Not for the event loop."""
+        single, stream = (self._predict(model, shape) for shape in SHAPES)
+        self.profile.add(_key(model), ServedTimes(single, stream))
+        self._is_stale = True
+
+    def remove(self, model: TensorModel) -> None:
+        """Forget a model, of which nothing is in flight."""
+        self.profile.remove(_key(model))
+        self._is_stale = True
+
+    def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
+        """What it is predicted to take on 1, 2, ... cores; executors of these shares are made."""
         plans = model.instances.plans
-        for shape in SHAPES:
-            paces = []
-            for number in range(1, len(self._cores) + 1):
-                cores = frozenset(self._cores[:number])
-                if plans.is_divisible or cores >= plans.cores:
-                    plan = plans.plan(cores, shape)
-                    paces.append(Pace(plan.seconds, plan.period))
-                    model.instances.make(cores, shape)
-                else:
-                    paces.append(Pace(_NEVER, _NEVER))
-            self.profile.add(_key(model, shape), ModelTimes(paces))
+        paces = []
+        for number in range(1, len(self._cores) + 1):
+            cores = frozenset(self._cores[:number])
+            if plans.is_divisible or cores >= plans.cores:
+                plan = plans.plan(cores, shape)
+                paces.append(Pace(plan.seconds, plan.period))
+                model.instances.make(cores, shape)
+            else:
+                paces.append(Pace(_NEVER, _NEVER))
+        return paces
+
+    # ------------------------------------------------------------------ what is going on
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        """The policy. One that divides the cores among models is made anew when these change."""
+        if self._is_stale and not self._made.running and not self._made.waiting:
+            self._made = self._make_scheduler(self.profile, len(self._cores))
+            self._is_stale = False
+        return self._made
+
+    @property
+    def running(self) -> Mapping[int, RunningQuery]:
+        """What runs, by number, as the policy sees it."""
+        return self._scheduler.running
+
+    @property
+    def waiting(self) -> tuple[Query, ...]:
+        """What was taken and has not begun."""
+        return self._scheduler.waiting
+
+    @property
+    def free(self) -> int:
+        """Cores that nobody has."""
+        return self._scheduler.pool.free
 
     # ------------------------------------------------------------------ queries
 
     def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
-        waiting = len(self._scheduler.waiting)
+        waiting = len(self.waiting)
         if waiting >= self._most:
             raise RefusedError(
                 f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
@@ -136,7 +173,7 @@ class PoolDispatcher:
         due = min(query.deadline or math.inf, query.due or math.inf)
         entry = _Entry(
             Query(
-                next(self._numbers), _key(model, shape), query.items, min(query.arrived, now),
+                next(self._numbers), _key(model), query.items, min(query.arrived, now),
                 max(due, now + 1e-9), query.priority,
             ),
             model, shape, asyncio.get_running_loop().create_future(),
@@ -249,14 +286,12 @@ class PoolDispatcher:
 
     def _wait_of_all(self) -> float:
         """Seconds that what waits is predicted to take together, if nothing else came."""
-        work = sum(
-            self.profile.latency(each.model, each.items, 1) for each in self._scheduler.waiting
-        )
+        work = sum(self.profile.latency(each.model, each.items, 1) for each in self.waiting)
         return work / len(self._cores)
 
 
-def _key(model: TensorModel, shape: Shape) -> str:
-    return f"{model.name}/{model.version}/{shape}"
+def _key(model: TensorModel) -> str:
+    return f"{model.name}/{model.version}"
 
 
 def _refusal(decision: RefuseQuery) -> RefusedError:

@@ -47,7 +47,8 @@ class FixedPartitions(InTurn):
         drop_late: bool = False,
     ) -> None:
         super().__init__(profile, places, drop_late=drop_late)
-        self.partitions = divide_models(loads or dict.fromkeys(profile.models, 1.0), places)
+        loads = loads or dict.fromkeys(profile.models, 1.0)
+        self.partitions = divide_models(loads, places) if loads else []
 
     def share_of(self, query: Query, now: float) -> int | None:
         """All places of its partition, if nothing runs there."""
