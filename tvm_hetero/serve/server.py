@@ -22,7 +22,7 @@ from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.core.refusal import DRAINING, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_server import DoorServer
-from tvm_hetero.serve.http.routes import make_application
+from tvm_hetero.serve.http.routes import HttpRoute, make_application
 from tvm_hetero.serve.models.dispatcher import Observed, TurnDispatcher
 from tvm_hetero.serve.models.repository import Repository
 
@@ -37,6 +37,7 @@ class ModelServer:
     Parameters
     ----------
     models : folders that `tvm-hetero partition` wrote, by the names by which clients ask.
+    routes : further ones, of whoever embeds the server.
 
     Attributes
     ----------
@@ -44,8 +45,14 @@ class ModelServer:
     context : what its handlers share.
     """
 
-    def __init__(self, models: Mapping[str, Path], options: ServeOptions | None = None) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, Path],
+        options: ServeOptions | None = None,
+        routes: Iterable[HttpRoute] = (),
+    ) -> None:
         self.options = options or ServeOptions()
+        self._routes = [*routes, *all_routes()]
         repository = Repository(self.options.slo)
         for name, path in models.items():
             repository.enter(name, path)
@@ -85,10 +92,15 @@ class ModelServer:
                 f"cannot listen on {options.host} port {options.port}: {error.strerror or error}; "
                 "choose another --port"
             ) from None
-        application = make_application(self.context, all_routes())
+        application = make_application(self.context, self._routes)
         self._http = DoorServer(application, limits)
         self._http.add_sockets(sockets)
         self.port = sockets[0].getsockname()[1]
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return 0 if self._http is None else self._http.connections
 
     async def drain(self) -> None:
         """Take nothing new, and wait for what was accepted (`ServeOptions.drain`); what is not done

@@ -25,6 +25,7 @@ from tvm_hetero.serve.http.raw_answers import TOO_MANY_CONNECTIONS, TOO_MANY_OF_
 
 _LOOKS = 1.0  # seconds between two looks at all connections
 _CHUNK = 1 << 16
+_DISCARDED = 256 << 20  # bytes of a refused body; the kernel drops them without copying
 _OTHER_FILES = 256  # descriptors for models, logs, loops
 
 
@@ -40,7 +41,7 @@ class DoorServer(HTTPServer):
         """Called by tornado's constructor."""
         super().initialize(
             application,
-            max_body_size=limits.body + _CHUNK,  # one more: handlers tell who sends too much
+            max_body_size=2 * limits.body,  # handlers refuse sooner, and say why
             max_header_size=limits.header,
             idle_connection_timeout=limits.idle,
             body_timeout=limits.body_seconds,
@@ -49,7 +50,7 @@ class DoorServer(HTTPServer):
         self.turned_away = 0
         self._limits = limits
         self._most = min(limits.connections, _raise_file_limit(limits.connections))
-        self._lingering = Lingering(limits.body)
+        self._lingering = Lingering(max(_DISCARDED, 2 * limits.body))
         self._streams: dict[object, str] = {}
         self._addresses: Counter[str] = Counter()
         self._watching = asyncio.ensure_future(self._watch())

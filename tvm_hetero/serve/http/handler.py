@@ -23,14 +23,16 @@ from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 
 import orjson
-from tornado.web import RequestHandler, stream_request_body
+from tornado.web import HTTPError, RequestHandler, stream_request_body
 
+from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _JSON = "application/json"
+_SMALL_BODY = 1 << 14
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 T = TypeVar("T")
 
@@ -66,6 +68,7 @@ class ApiHandler(RequestHandler):
         self._work: asyncio.Future[Any] | None = None
         self._is_gone = False
         self._given_up: BaseException | None = None
+        self._refused: BaseException | None = None
         context.active.add(self)
         if context.draining:
             self.set_header("Connection", "close")
@@ -76,7 +79,20 @@ class ApiHandler(RequestHandler):
         self.set_header("X-Content-Type-Options", "nosniff")
 
     def prepare(self) -> None:
-        """Refuse before the body comes."""
+        """Refuse before the body comes.
+
+        Where there is none, or a small one, it is let in first: a refusal before the end of a
+        request costs the client its connection.
+        """
+        try:
+            self._pass_door()
+        except (HeteroError, HTTPError) as error:
+            if not self._has_small_body():
+                raise
+            self._refused = error
+            setattr(self, str(self.request.method).lower(), self._refuse)
+
+    def _pass_door(self) -> None:
         self._check_host()
         self._check_key()
         if self.context.draining and not self.answers_while_draining:
@@ -89,7 +105,7 @@ class ApiHandler(RequestHandler):
 
     def data_received(self, chunk: bytes) -> None:
         """Keep what came of the body; one in chunks shows its size only now."""
-        if self._finished:
+        if self._finished or self._refused is not None:
             return
         self.body += chunk
         if len(self.body) > self.context.options.limits.body:
@@ -146,7 +162,7 @@ class ApiHandler(RequestHandler):
         fault = Fault(status_code, "error") if error is None else describe_fault(error)
         if fault.retry_after is not None:
             self.set_header("Retry-After", str(fault.retry_after))
-        if self.context.draining:
+        if self.context.draining or not self._has_whole_body():
             self.set_header("Connection", "close")
         self.answer(self.fault_body(fault), fault.status)
 
@@ -169,6 +185,20 @@ class ApiHandler(RequestHandler):
             self._status_code = CLIENT_GONE
             self._finished = True
             self.on_finish()
+
+    def _refuse(self, **_: object) -> None:
+        assert self._refused is not None
+        raise self._refused
+
+    def _has_small_body(self) -> bool:
+        headers = self.request.headers
+        if "Transfer-Encoding" in headers or "Expect" in headers:
+            return False
+        length = headers.get("Content-Length", "0")
+        return length.isdecimal() and len(length) < 9 and int(length) <= _SMALL_BODY
+
+    def _has_whole_body(self) -> bool:
+        return self.request._body_future.done()
 
     def _check_host(self) -> None:
         options = self.context.options
