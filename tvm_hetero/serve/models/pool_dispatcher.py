@@ -43,6 +43,7 @@ from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
+_KEPT = 8192
 
 MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
 
@@ -76,6 +77,8 @@ class PoolDispatcher:
     Attributes
     ----------
     profile : what each model takes on each number of cores, as far as is known.
+    changes : when the owners of cores changed (by `time.monotonic`), and who they were then: the
+        last `_KEPT` times.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class PoolDispatcher:
         self._make_scheduler = make_scheduler
         self._made = make_scheduler(self.profile, len(self._cores))
         self._is_stale = False  # models have come or gone since the policy was made
+        self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
         self._entries: dict[int, _Entry] = {}
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
@@ -106,7 +110,10 @@ class PoolDispatcher:
         self._is_stale = True
 
     def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
-        """What it is predicted to take on 1, 2, ... cores; executors of these shares are made."""
+        """What it is predicted to take on 1, 2, ... cores; these shares are made, and single cores.
+
+        Other sets of cores are made when a query is given them, for which it waits.
+        """
         plans = model.instances.plans
         paces = []
         for number in range(1, len(self._cores) + 1):
@@ -117,6 +124,9 @@ class PoolDispatcher:
                 model.instances.make(cores, shape)
             else:
                 paces.append(Pace(_NEVER, _NEVER))
+        if plans.is_divisible:
+            for core in self._cores[1:]:
+                model.instances.make(frozenset({core}), shape)
         return paces
 
     # ------------------------------------------------------------------ what is going on
@@ -143,6 +153,14 @@ class PoolDispatcher:
     def free(self) -> int:
         """Cores that nobody has."""
         return self._scheduler.pool.free
+
+    @property
+    def owners(self) -> tuple[str | None, ...]:
+        """The name of the model that has each core; None: it is free."""
+        return tuple(
+            None if owner is None else self._entries[owner].model.name
+            for owner in self._scheduler.pool.owners
+        )
 
     # ------------------------------------------------------------------ queries
 
@@ -185,12 +203,13 @@ class PoolDispatcher:
     def _leave(self, entry: _Entry) -> None:
         """The query has ended, however."""
         number, now = entry.query.number, time.monotonic()
-        del self._entries[number]
         entry.granted.cancel()
         if number in self._scheduler.running:
-            self._do(self._scheduler.ended(number, now), now)
+            decisions = self._scheduler.ended(number, now)
         else:
-            self._do(self._scheduler.withdraw(number, now), now)
+            decisions = self._scheduler.withdraw(number, now)
+        del self._entries[number]
+        self._do(decisions, now)
 
     async def _run(self, entry: _Entry, query: InferenceQuery) -> list[list[Any]]:
         """Outputs of each element."""
@@ -254,6 +273,7 @@ class PoolDispatcher:
     # ------------------------------------------------------------------ decisions
 
     def _do(self, decisions: list[ShareDecision], now: float) -> None:
+        self._note(now)
         for decision in decisions:
             if isinstance(decision, WaitUntil):
                 self._wait_until(decision.when, now)
@@ -269,6 +289,11 @@ class PoolDispatcher:
                 self._set_places(entry, decision.places)
             elif isinstance(decision, RefuseQuery) and not entry.granted.done():
                 entry.granted.set_exception(_refusal(decision))
+
+    def _note(self, now: float) -> None:
+        owners = self.owners
+        if not self.changes or self.changes[-1][1] != owners:
+            self.changes.append((now, owners))
 
     def _set_places(self, entry: _Entry, places: tuple[int, ...]) -> None:
         entry.places = places
