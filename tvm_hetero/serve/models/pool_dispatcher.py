@@ -17,8 +17,9 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -50,14 +51,13 @@ MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
 
 @dataclass(eq=False)
 class _Entry:
-    """A query between its arrival and its end.
+    """A query of a model of some name between its arrival and its end.
 
     `places` are the cores on which its next element goes; `begun` is when it was started (s).
     """
 
     query: Query
-    model: TensorModel
-    shape: Shape
+    name: str
     granted: asyncio.Future[None]
     places: tuple[int, ...] = ()
     begun: float = 0.0
@@ -101,12 +101,18 @@ class PoolDispatcher:
     def add(self, model: TensorModel) -> None:
         """Let a model's queries be predicted; makes its plans. Not for the event loop."""
         single, stream = (self._predict(model, shape) for shape in SHAPES)
-        self.profile.add(_key(model), ServedTimes(single, stream))
+        self.profile.add(_key(model.name, model.version), ServedTimes(single, stream))
         self._is_stale = True
 
-    def remove(self, model: TensorModel) -> None:
+    def add_whole(self, name: str, version: str, seconds: float) -> None:
+        """Let be known who takes all cores for about so many seconds at a time (`hold_all`)."""
+        paces = [Pace(_NEVER, _NEVER)] * (len(self._cores) - 1) + [Pace(seconds, seconds)]
+        self.profile.add(_key(name, version), ServedTimes(paces, paces))
+        self._is_stale = True
+
+    def remove(self, name: str, version: str) -> None:
         """Forget a model, of which nothing is in flight."""
-        self.profile.remove(_key(model))
+        self.profile.remove(_key(name, version))
         self._is_stale = True
 
     def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
@@ -158,7 +164,7 @@ class PoolDispatcher:
     def owners(self) -> tuple[str | None, ...]:
         """The name of the model that has each core; None: it is free."""
         return tuple(
-            None if owner is None else self._entries[owner].model.name
+            None if owner is None else self._entries[owner].name
             for owner in self._scheduler.pool.owners
         )
 
@@ -174,30 +180,42 @@ class PoolDispatcher:
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
         self.check_door(model.name, query.deadline, query.priority)
-        entry = self._enter(model, query)
+        due = min(query.deadline or math.inf, query.due or math.inf)
+        key = _key(model.name, model.version)
+        entry = self._enter(key, model.name, query.items, query.priority, query.arrived, due)
         try:
             async with answer_in_time(query):
                 await entry.granted
                 entry.begun = time.monotonic()
-                rows = await self._run(entry, query)
+                rows = await self._run(entry, model, query)
             self._learn(entry)
             return model.answer(query, rows, entry.begun)
         finally:
             self._leave(entry)
 
-    def _enter(self, model: TensorModel, query: InferenceQuery) -> _Entry:
+    @asynccontextmanager
+    async def hold_all(self, name: str, version: str, priority: Priority) -> AsyncIterator[None]:
+        """Have all cores for a moment: for what runs by plans of its own (`add_whole`)."""
+        key = _key(name, version)
+        entry = self._enter(key, name, 1, priority, time.monotonic(), math.inf)
+        try:
+            await entry.granted
+            entry.begun = time.monotonic()
+            yield
+            self._learn(entry)
+        finally:
+            self._leave(entry)
+
+    def _enter(
+        self, key: str, name: str, items: int, priority: Priority, arrived: float, due: float
+    ) -> _Entry:
         now = time.monotonic()
-        shape: Shape = "single" if query.items == 1 else "stream"
-        due = min(query.deadline or math.inf, query.due or math.inf)
-        entry = _Entry(
-            Query(
-                next(self._numbers), _key(model), query.items, min(query.arrived, now),
-                max(due, now + 1e-9), query.priority,
-            ),
-            model, shape, asyncio.get_running_loop().create_future(),
-        )  # fmt: skip
-        self._entries[entry.query.number] = entry
-        self._do(self._scheduler.arrive(entry.query, now), now)
+        query = Query(
+            next(self._numbers), key, items, min(arrived, now), max(due, now + 1e-9), priority
+        )
+        entry = _Entry(query, name, asyncio.get_running_loop().create_future())
+        self._entries[query.number] = entry
+        self._do(self._scheduler.arrive(query, now), now)
         return entry
 
     def _leave(self, entry: _Entry) -> None:
@@ -211,15 +229,17 @@ class PoolDispatcher:
         del self._entries[number]
         self._do(decisions, now)
 
-    async def _run(self, entry: _Entry, query: InferenceQuery) -> list[list[Any]]:
+    async def _run(
+        self, entry: _Entry, model: TensorModel, query: InferenceQuery
+    ) -> list[list[Any]]:
         """Outputs of each element."""
         if query.items == 1:
-            executor = await self._executor(entry)
+            executor = await self._executor(entry, model)
             return [await executor.run_async(query.inputs)]
         parts = deque(split_items(query.inputs, query.items))
         rows: list[list[Any]] = []
         while parts:
-            await self._run_on_share(entry, parts, rows)
+            await self._run_on_share(entry, model, parts, rows)
             running = self._scheduler.running[entry.query.number]
             if running.given_up:
                 now = time.monotonic()
@@ -227,10 +247,14 @@ class PoolDispatcher:
         return rows
 
     async def _run_on_share(
-        self, entry: _Entry, parts: deque[dict[str, Any]], rows: list[list[Any]]
+        self,
+        entry: _Entry,
+        model: TensorModel,
+        parts: deque[dict[str, Any]],
+        rows: list[list[Any]],
     ) -> None:
         """Send elements in until there are none, or the share is another; wait for all of them."""
-        places, executor = entry.places, await self._executor(entry)
+        places, executor = entry.places, await self._executor(entry, model)
         flying: deque[asyncio.Task[list[Any]]] = deque()
         try:
             while parts or flying:
@@ -250,13 +274,13 @@ class PoolDispatcher:
         entry.ends.append(now)
         self._do(self._scheduler.item_ended(entry.query.number, item, now), now)
 
-    async def _executor(self, entry: _Entry) -> Executor:
+    async def _executor(self, entry: _Entry, model: TensorModel) -> Executor:
         cores = frozenset(self._cores[place] for place in entry.places)
-        found = entry.model.instances.find(cores, entry.shape)
+        shape: Shape = "single" if entry.query.items == 1 else "stream"
+        found = model.instances.find(cores, shape)
         if found is None:
             loop = asyncio.get_running_loop()
-            make = entry.model.instances.make
-            found = await loop.run_in_executor(self._maker, make, cores, entry.shape)
+            found = await loop.run_in_executor(self._maker, model.instances.make, cores, shape)
         return found
 
     def _learn(self, entry: _Entry) -> None:
@@ -315,8 +339,8 @@ class PoolDispatcher:
         return work / len(self._cores)
 
 
-def _key(model: TensorModel) -> str:
-    return f"{model.name}/{model.version}"
+def _key(name: str, version: str) -> str:
+    return f"{name}/{version}"
 
 
 def _refusal(decision: RefuseQuery) -> RefusedError:
