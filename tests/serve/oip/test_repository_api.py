@@ -44,14 +44,14 @@ def test_a_model_is_unloaded_loaded_and_keeps_serving_when_loading_fails(process
         triton.load_model("mine")
         assert triton.is_model_ready("mine")
         triton.load_model("mine")  # a new version takes over
-        assert states(triton)["mine"] == ("READY", "2")
+        assert states(triton)["mine"] == ("READY", "3")  # unloading does not begin the count anew
         assert process.get("/v2/models/mine/versions/1").status == 404
         shutil.rmtree(home / "mine.hetero")
         failed = process.post("/v2/repository/models/mine/load")
         assert failed.status == 500
         assert str(home) not in failed.body.decode()
         assert str(home) not in process.post("/v2/repository/index").body.decode()
-        assert states(triton)["mine"] == ("READY", "2")
+        assert states(triton)["mine"] == ("READY", "3")
         with pytest.raises(utils.InferenceServerException, match="not found"):
             triton.load_model("../../etc")
 

@@ -17,7 +17,7 @@ class ServeContext:
     Attributes
     ----------
     draining : whether the server takes nothing new.
-    busy : requests that are being answered.
+    active : handlers of the requests that are being answered.
     parts : what single protocols keep (by their package's name).
     is_loopback : whether only this machine can reach the server.
     """
@@ -26,8 +26,13 @@ class ServeContext:
     repository: Repository
     dispatcher: Observed
     draining: bool = False
-    busy: int = 0
+    active: set[Any] = field(default_factory=set)
     parts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.is_loopback = self.options.is_loopback  # asked for each request
+
+    @property
+    def busy(self) -> int:
+        """How many requests are being answered."""
+        return len(self.active)
