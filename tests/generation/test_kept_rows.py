@@ -1,4 +1,4 @@
-"""Rows that stay: a prompt that begins as an earlier one did begins behind it, and gets the same."""
+"""Rows that stay: a prompt that begins as an earlier one did begins behind it; same bits."""
 
 from __future__ import annotations
 
