@@ -8,6 +8,7 @@ from typing import Any
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.statistics import GenerationObserver
 
 
 @dataclass(eq=False)
@@ -18,6 +19,7 @@ class ServeContext:
     ----------
     draining : whether the server takes nothing new.
     busy : requests that are being answered.
+    generation_observers : told of each text that a decoder was asked for, when it is over.
     parts : what single protocols keep (by their package's name).
     """
 
@@ -26,4 +28,5 @@ class ServeContext:
     dispatcher: Observed
     draining: bool = False
     busy: int = 0
+    generation_observers: list[GenerationObserver] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from tvm_hetero.decoders.load import load
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.refusal import NOT_READY, RefusedError, UnknownModelError
+from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import TensorModel
 from tvm_hetero.util.quote import quote
@@ -42,7 +43,7 @@ class ServedModel:
     version: str
     path: Path
     tensors: TensorModel | None
-    decoder: Decoder | None
+    decoder: DecoderModel | None
     slo: float | None = None
     statistics: ModelStatistics = field(default_factory=ModelStatistics)
 
@@ -180,7 +181,7 @@ class Repository:
         loaded = load(path)
         slo = self._slo.get(name)
         if isinstance(loaded, Decoder):
-            return ServedModel(name, version, path, None, loaded, slo)
+            return self._open_decoder(name, version, loaded)
         if not isinstance(loaded, Executor) or loaded.states:
             loaded.close()
             raise UsageError(
@@ -192,6 +193,15 @@ class Repository:
         except HeteroError:
             loaded.close()
             raise
+
+    def _open_decoder(self, name: str, version: str, decoder: Decoder) -> ServedModel:
+        path = self._paths[name]
+        try:
+            model = DecoderModel(name, version, decoder, path)
+        except HeteroError:
+            decoder.close()
+            raise
+        return ServedModel(name, version, path, None, model, self._slo.get(name))
 
 
 async def _close_when_idle(model: ServedModel) -> None:

@@ -40,6 +40,43 @@ class EndedQuery:
     slo: float | None = None
 
 
+# Told of each text that ended.
+GenerationObserver = Callable[["EndedGeneration"], object]
+
+
+@dataclass(frozen=True)
+class EndedGeneration:
+    """A text that a decoder was asked for, and that is over.
+
+    Attributes
+    ----------
+    model, version : who was asked.
+    prompt_tokens, cached_tokens, new_tokens : that were given, of these those whose rows were there
+        already, and that were generated.
+    queued, first_token, whole : seconds from the door to a slot, to the first token, to the end; of
+        what did not come 0.
+    reason : ``stop``, ``length``, ``deadline``, ``cancelled``, ``failed``; or ``refused: WHY``, WHY
+        being one of `serve.core.refusal.REASONS`, once for a request however many texts it is for.
+    """
+
+    model: str
+    version: str
+    prompt_tokens: int
+    cached_tokens: int
+    new_tokens: int
+    queued: float
+    first_token: float
+    whole: float
+    reason: str
+
+    @property
+    def between_tokens(self) -> float | None:
+        """Mean seconds from one token to the next; None: there were not two."""
+        if self.new_tokens < 2:
+            return None
+        return (self.whole - self.first_token) / (self.new_tokens - 1)
+
+
 @dataclass
 class PhaseTime:
     """How often, and how long together (ns)."""
