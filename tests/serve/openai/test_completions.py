@@ -132,7 +132,8 @@ def test_logprobs_of_prompt_and_text_are_those_of_the_model(client, decoder, tex
     for place, offset in enumerate(scored.text_offset):
         label = scored.tokens[place]
         # Half a character belongs to whoever completes it, or to no one.
-        if not any(each.startswith(("bytes:", "<")) for each in scored.tokens[place - 1 : place + 1]):
+        around = scored.tokens[max(0, place - 1) : place + 1]
+        if not any(each.startswith(("bytes:", "<")) for each in around):
             assert choice.text[offset:].startswith(label)
 
 
