@@ -197,13 +197,13 @@ def test_each_text_is_counted_with_its_times(inside, client):
 def test_a_high_priority_passes_those_who_wait(inside, client):
     model = inside.decoder_model("chat")
     streams = [ask(client, stream=True) for _ in range(SLOTS)]
-    order: list[str] = []
+    inside.ended.clear()
 
-    def wait(tier: str) -> None:
-        ask(client, 1, extra_body={"service_tier": tier})
-        order.append(tier)
+    def wait(tier: str, most: int) -> None:
+        ask(client, most, extra_body={"service_tier": tier})
 
-    threads = [threading.Thread(target=wait, args=(tier,)) for tier in ("default", "priority")]
+    asked = [("default", 1), ("priority", 2)]
+    threads = [threading.Thread(target=wait, args=each) for each in asked]
     for count, thread in enumerate(threads, 1):
         thread.start()
         assert eventually(lambda count=count: inside.call(lambda: model.waiting) == count)
@@ -212,7 +212,7 @@ def test_a_high_priority_passes_those_who_wait(inside, client):
         thread.join()
     for stream in streams:
         stream.close()
-    assert order == ["priority", "default"]
+    assert [each.new_tokens for each in inside.ended if each.reason == "length"] == [2, 1]
 
 
 def test_closing_the_model_ends_what_runs_with_an_error(chat_model):

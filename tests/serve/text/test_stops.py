@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
@@ -25,7 +27,7 @@ def cut(text: str, stops: list[str]) -> tuple[str, bool]:
 def test_what_comes_out_does_not_depend_on_how_the_text_was_cut(text, stops, cuts):
     scanner, told = StopScanner(stops), ""
     places = sorted({0, len(text), *(min(place, len(text)) for place in cuts)})
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in pairwise(places):
         told += scanner.push(text[begin:end])
         whole, is_hit = cut(text[:end], stops)
         assert whole.startswith(told)
