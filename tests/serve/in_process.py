@@ -14,6 +14,7 @@ from tests.waiting import LIMIT
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.models.decoder_model import DecoderModel
+from tvm_hetero.serve.models.repository import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration
 from tvm_hetero.serve.server import ModelServer
 
@@ -27,15 +28,26 @@ class InProcess:
     ----------
     server, url : what runs, and where.
     ended : texts that are over.
+    firsts, nexts : how many first tokens have come, and how many others.
     """
 
     def __init__(self, models: Mapping[str, Path], options: ServeOptions) -> None:
         self.server = ModelServer(models, options)
         self.ended: list[EndedGeneration] = []
-        self.server.context.generation_observers.append(self.ended.append)
+        self.firsts = self.nexts = 0
+        self.server.context.generation_observers.append(self)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
+
+    def first_token(self, *_: object) -> None:
+        self.firsts += 1
+
+    def next_token(self, *_: object) -> None:
+        self.nexts += 1
+
+    def generation_ended(self, ended: EndedGeneration) -> None:
+        self.ended.append(ended)
 
     def call(self, work: Callable[[], T]) -> T:
         """The result of a function in the loop's thread."""
@@ -55,8 +67,11 @@ class InProcess:
         self._thread.join(LIMIT)
         self._loop.close()
 
+    def served(self, name: str) -> ServedModel:
+        return self.call(lambda: self.server.context.repository.find(name))
+
     def decoder_model(self, name: str) -> DecoderModel:
-        found = self.server.context.repository.find(name).decoder
+        found = self.served(name).decoder
         assert found is not None
         return found
 

@@ -89,7 +89,7 @@ def test_the_answer_is_over_at_its_deadline(inside, client, how):
     given = (
         {"extra_body": {"timeout": 0.2}}
         if how == "body"
-        else {"extra_headers": {"X-Request-Timeout": "0.2"}}
+        else {"extra_headers": {"tvm-hetero-timeout-us": "200000"}}
     )
     with pytest.raises(openai.InternalServerError) as caught:
         ask(client, **given)
@@ -180,16 +180,18 @@ def test_what_fails_within_a_stream_is_an_event_and_others_go_on(inside, client)
 
 def test_each_text_is_counted_with_its_times(inside, client):
     inside.ended.clear()
+    inside.firsts = inside.nexts = 0
     begun = time.monotonic()
     answer = ask(client, 12, n=2)
     whole = time.monotonic() - begun
     assert eventually(lambda: len(inside.ended) == 2)
+    assert (inside.firsts, inside.nexts) == (2, 22)
     for ended in inside.ended:
         assert (ended.model, ended.reason, ended.new_tokens) == ("chat", "length", 12)
         assert ended.prompt_tokens == answer.usage.prompt_tokens
         assert 0 < ended.queued <= ended.first_token <= ended.whole <= whole
         assert ended.between_tokens > 0
-    statistics = inside.server.context.repository.find("chat").statistics
+    statistics = inside.served("chat").statistics
     assert statistics.pending == 0
     assert statistics.success.count > 0
 

@@ -18,8 +18,8 @@ class ServeContext:
     Attributes
     ----------
     draining : whether the server takes nothing new.
-    busy : requests that are being answered.
-    generation_observers : told of each text that a decoder was asked for, when it is over.
+    active : handlers of the requests that are being answered.
+    generation_observers : told of what decoders generate.
     parts : what single protocols keep (by their package's name).
     """
 
@@ -27,6 +27,11 @@ class ServeContext:
     repository: Repository
     dispatcher: Observed
     draining: bool = False
-    busy: int = 0
+    active: set[Any] = field(default_factory=set)
     generation_observers: list[GenerationObserver] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> int:
+        """How many requests are being answered."""
+        return len(self.active)

@@ -98,6 +98,7 @@ class DecoderModel:
     ----------
     name, version : by which clients ask for it.
     decoder, texts : what runs, and how it reads and writes; None: it knows numbers alone.
+    facts, steps : what the decoder is, and what runs its steps.
     length, stop : tokens of the longest text; those that end one.
     created : when it was built, in seconds since 1970.
     """
@@ -108,8 +109,8 @@ class DecoderModel:
         self.length, self.slots = decoder.length, decoder.groups * decoder.batch
         ends = {*decoder.stop, *(self.texts.stop if self.texts else ())}
         self.stop = frozenset(token for token in ends if token < decoder.vocabulary)
+        self.facts, self.steps = decoder.facts, decoder.steps
         self.created = int(path.stat().st_mtime)
-        decoder.generate([[0]], 1, stop=())  # it has to compute before it is let in
         self._readers: dict[int, tuple[RunningSequences, int]] = {}
         self._waiting: set[int] = set()
         self._entered: dict[int, float] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 _NANO = 1_000_000_000
 
@@ -38,10 +39,6 @@ class EndedQuery:
     whole: float = 0.0
     items: int = 0
     slo: float | None = None
-
-
-# Told of each text that ended.
-GenerationObserver = Callable[["EndedGeneration"], object]
 
 
 @dataclass(frozen=True)
@@ -75,6 +72,22 @@ class EndedGeneration:
         if self.new_tokens < 2:
             return None
         return (self.whole - self.first_token) / (self.new_tokens - 1)
+
+
+class GenerationObserver(Protocol):
+    """Told of what decoders generate, while they do; in the event loop's thread."""
+
+    def first_token(self, model: str, version: str, prompt: int, seconds: float) -> None:
+        """A text's first token is there, so many seconds after its request came."""
+        ...
+
+    def next_token(self, model: str, version: str, seconds: float) -> None:
+        """A further token is there, so many seconds after the one before it."""
+        ...
+
+    def generation_ended(self, ended: EndedGeneration) -> None:
+        """A text is over, or a request was refused."""
+        ...
 
 
 @dataclass

@@ -42,6 +42,7 @@ class _Course:
     cached: int = 0
     entered: float = 0.0
     first: float = 0.0
+    latest: float = 0.0
     finish: str = ""
     scores: Sequence[TokenLogprobs] = ()
 
@@ -174,10 +175,9 @@ class Answering:
         if isinstance(happening, ScoredPrompt):
             course.scores = happening.scores
             return None
-        echo = None
-        if not course.first:
-            course.first = time.monotonic()
-            echo = self._echo(course) if self.settings.echo else None
+        echo = self._echo(course) if self.settings.echo and not course.first else None
+        if happening.token is not None:
+            self._tell_token(course)
         piece = course.text.take(happening)
         if self.settings.max_tokens == 0:  # the prompt alone was asked for, and one token was made
             piece = Piece(finish="length")
@@ -186,6 +186,17 @@ class Answering:
             return piece
         echo.add(piece)
         return echo
+
+    def _tell_token(self, course: _Course) -> None:
+        """Observers are told of each token as it comes."""
+        now, name, version = time.monotonic(), self.model.name, self.served.version
+        for observer in self.context.generation_observers:
+            if course.first:
+                observer.next_token(name, version, now - course.latest)
+            else:
+                tokens = len(course.prompt.tokens)
+                observer.first_token(name, version, tokens, now - self.arrived)
+        course.first, course.latest = course.first or now, now
 
     def _echo(self, course: _Course) -> Piece:
         """The prompt as a piece, its tokens with their places in its text."""
@@ -209,7 +220,7 @@ class Answering:
         ended = EndedGeneration(self.model.name, self.served.version, 0, 0, 0, 0.0, 0.0, whole,
                                 f"refused: {error.reason}")  # fmt: skip
         for observer in self.context.generation_observers:
-            observer(ended)
+            observer.generation_ended(ended)
 
     def _count(self, outcome: str) -> None:
         now = time.monotonic()
@@ -221,7 +232,7 @@ class Answering:
                 _since(self.arrived, course.first), whole, course.finish or outcome,
             )  # fmt: skip
             for observer in self.context.generation_observers:
-                observer(ended)
+                observer.generation_ended(ended)
         entered = [course.entered for course in self._courses if course.entered]
         queued = min(entered, default=now) - self.arrived
         self.served.statistics.end(

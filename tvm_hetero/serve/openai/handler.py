@@ -25,8 +25,9 @@ from tvm_hetero.serve.openai.fields import read_fields
 T = TypeVar("T")
 F = TypeVar("F", bound=msgspec.Struct)
 
-TIMEOUT_HEADER = "X-Request-Timeout"
-"""Seconds in which the answer shall be there; ``timeout`` in the body says the same."""
+TIMEOUT_HEADER = "tvm-hetero-timeout-us"
+"""Microseconds in which the answer shall be there, as for `serve.oip`; ``timeout`` in the body says
+the same in seconds."""
 _LARGEST = 8 << 20  # bytes of a body: JSON of that size holds the loop for some ten milliseconds
 _LONG = 4096  # letters: what is longer is not tokenised in the loop's thread
 
@@ -80,12 +81,13 @@ class OpenAiHandler(ApiHandler):
         header = self.request.headers.get(TIMEOUT_HEADER)
         given = [] if timeout is None else [timeout]
         try:
-            given += [] if header is None else [float(header)]
+            given += [] if header is None else [int(header) * 1e-6]
         except ValueError:
             given.append(0.0)
         if not all(0 < each < 1e6 for each in given):
             raise InvalidRequestError(
-                f"timeout (or {TIMEOUT_HEADER}): expected seconds, more than 0", "timeout"
+                f"timeout: expected seconds, more than 0 (or {TIMEOUT_HEADER}: microseconds)",
+                "timeout",
             )
         return self.arrived + min(given) if given else None
 
@@ -99,16 +101,23 @@ class OpenAiHandler(ApiHandler):
         """
         return await self.attend(_until(deadline, work))
 
+    @property
+    def given_up(self) -> BaseException | None:
+        """Why the server has ended what it did for this client."""
+        return self._given_up
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Called by tornado for an exception."""
-        error = kwargs.get("exc_info", (None, None, None))[1]
-        fault = Fault(status_code, "error") if error is None else describe_fault(error)
-        if fault.retry_after is not None:
-            self.set_header("Retry-After", str(fault.retry_after))
-        retry = is_worth_retrying(fault)
-        if retry is not None:
-            self.set_header("x-should-retry", "true" if retry else "false")
-        self.answer(error_body(fault, error), fault.status)
+        self._error: BaseException | None = kwargs.get("exc_info", (None, None, None))[1]
+        if self._error is not None:
+            retry = is_worth_retrying(describe_fault(self._error))
+            if retry is not None:
+                self.set_header("x-should-retry", "true" if retry else "false")
+        super().write_error(status_code, **kwargs)
+
+    def fault_body(self, fault: Fault) -> Any:
+        """In OpenAI's form."""
+        return error_body(fault, self._error)
 
     def new_id(self, kind: str) -> str:
         """A name for an answer, which its headers say, too."""

@@ -35,9 +35,12 @@ async def write_events(
     writer = _EventWriter(handler)
     try:
         await handler.answer_in_time(deadline, writer.write_all(events))
-    except asyncio.CancelledError:
-        raise  # the client is gone
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as caught:
+        error: BaseException = caught
+        if isinstance(caught, asyncio.CancelledError):
+            if handler.given_up is None:
+                raise  # the client is gone
+            error = handler.given_up
         if not writer.has_begun:
             raise
         fault = describe_fault(error)
