@@ -22,5 +22,6 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v1/chat/completions", chat.ChatCompletions),
         HttpRoute(r"/tokenize", tokens.Tokenize),
         HttpRoute(r"/detokenize", tokens.Detokenize),
+        HttpRoute(r"/tokenizer_info", tokens.TokenizerInfo),
         HttpRoute(r"/v1/.*", handler.UnknownPath),
     ]

@@ -41,8 +41,8 @@ def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chatting(start_server: Callable[..., ServerProcess], chat_model: Path) -> ServerProcess:
-    """A server of ``chat``, ``words`` (no tokenizer) and ``dense`` (no decoder)."""
-    return start_server(str(chat_model), "words", "dense")
+    """A server of ``chat``, ``words`` (no tokenizer) and ``branchy`` (no decoder)."""
+    return start_server(str(chat_model), "words", "branchy")
 
 
 @pytest.fixture(scope="module")

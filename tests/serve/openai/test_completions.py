@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import openai
@@ -13,6 +16,7 @@ from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.generation.logprobs import score_token
 from tvm_hetero.serve.text.folder import read_texts
 
+LM_EVAL = Path(__file__).parents[3] / "build" / "lm_eval" / "bin" / "python"
 PROMPTS = ["the quick brown", "a server answers", "naïve café 🎉", "x"]
 
 
@@ -25,6 +29,32 @@ def texts(chat_model):
 def decoder(chat_model):
     with Decoder.load(chat_model) as loaded:
         yield loaded
+
+
+@pytest.mark.skipif(
+    not LM_EVAL.exists(), reason="lm-eval is not there: 'make lm-eval' puts it into build/lm_eval"
+)
+def test_lm_eval_finds_the_likelihoods_of_the_model(chat_model, texts, decoder, start_server):
+    """It has an environment of its own, since it wants many packages."""
+    server = start_server(str(chat_model))
+    pairs = [["the quick brown", " fox"], ["a server", " answers what"], ["", "the dog"]]
+    script = Path(__file__).with_name("lm_eval_client.py")
+    made = subprocess.run(
+        [LM_EVAL, script, server.url, json.dumps(pairs)], capture_output=True, text=True, check=True
+    )
+    found = json.loads(made.stdout.splitlines()[-1])
+    for (context, rest), (logprob, is_greedy) in zip(pairs, found["likelihoods"], strict=True):
+        whole = texts.tokenizer.encode(context + rest, special=False)
+        before = len(texts.tokenizer.encode(context, special=False))
+        if not context:
+            whole, before = [3, *whole], 1  # it begins with the end of a text
+        rows = logits_of(decoder, whole)
+        scored = [score_token(rows[p - 1], whole[p], 1) for p in range(before, len(whole))]
+        assert logprob == pytest.approx(sum(each.logprob for each in scored), abs=1e-3)
+        assert is_greedy == all(each.token == each.top[0][0] for each in scored)
+    prompt = texts.tokenizer.encode("the lazy", special=False)
+    (expected,) = decoder.generate([prompt], 8, stop=(1, 3))
+    assert found["text"] == texts.tokenizer.decode(expected.tokens)
 
 
 def greedy(client, prompt, most=12, **more):

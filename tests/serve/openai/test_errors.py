@@ -49,7 +49,7 @@ def test_models_are_listed_and_found(client, chat_model):
         ({"extra_body": {"stop_token_ids": [320]}}, "stop_token_ids", None),
         ({"extra_body": {"guided_json": {"a": 1}}}, "guided_json", "unsupported_parameter"),
         ({"extra_body": {"max_tokenz": 1}}, "'max_tokenz'", "unknown_parameter"),
-        ({"model": "dense"}, "model", "model_not_supported"),
+        ({"model": "branchy"}, "model", "model_not_supported"),
     ],
 )
 def test_a_wrong_field_is_named(client, more, param, code):
@@ -108,4 +108,8 @@ def test_texts_become_tokens_and_come_back(chatting):
     chat = [{"role": "user", "content": "hello"}]
     assert chatting.post("/tokenize", {"model": "chat", "messages": chat}).json["tokens"][0] == 2
     assert chatting.post("/tokenize", {"model": "chat"}).status == 400
+    assert "2 decoders" in chatting.post("/tokenize", {"prompt": "x"}).json["error"]["message"]
+    info = chatting.get("/tokenizer_info?model=chat").json
+    assert (info["bos_token"], info["eos_token"]) == ("<s>", "<|im_end|>")
+    assert "messages" in info["chat_template"]
     assert chatting.post("/detokenize", {"model": "words", "tokens": [1]}).status == 400

@@ -64,9 +64,9 @@ class ChatFields(CommonFields, kw_only=True):
 
 
 class TokenizeFields(msgspec.Struct, kw_only=True):
-    """``POST /tokenize``: a text, or a chat."""
+    """``POST /tokenize``: a text, or a chat. The model may be left out where there is one only."""
 
-    model: str
+    model: str | None = None
     prompt: str | None = None
     messages: list[dict[str, Any]] | None = None
     add_special_tokens: bool | None = None
@@ -75,7 +75,7 @@ class TokenizeFields(msgspec.Struct, kw_only=True):
 class DetokenizeFields(msgspec.Struct, kw_only=True):
     """``POST /detokenize``."""
 
-    model: str
+    model: str | None = None
     tokens: list[int]
 
 

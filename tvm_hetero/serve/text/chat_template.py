@@ -37,9 +37,12 @@ class _GenerationBlock(jinja2.ext.Extension):
 class ChatTemplate:
     """A compiled template.
 
-    Parameters
+    Attributes
     ----------
     source : its text.
+
+    Parameters
+    ----------
     names : of special tokens (``bos_token``, ...), which templates use.
 
     Raises
@@ -61,6 +64,7 @@ class ChatTemplate:
         except jinja2.TemplateError as error:
             raise ModelError(f"the chat template cannot be read: {error}") from None
         self._names = dict(names)
+        self.source = source
 
     def render(self, messages: Messages) -> str:
         """The text after which the model answers.

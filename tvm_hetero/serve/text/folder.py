@@ -23,11 +23,13 @@ class FolderTexts:
     tokenizer : text to tokens and back.
     chat : a chat as a text; None: the model was not made for chats.
     stop : tokens that end a text by the tokenizer's settings.
+    names : of special tokens: ``bos_token``, ...
     """
 
     tokenizer: TextTokenizer
     chat: ChatTemplate | None
     stop: frozenset[int]
+    names: Mapping[str, str]
 
 
 def read_texts(folder: Path) -> FolderTexts | None:
@@ -49,6 +51,7 @@ def read_texts(folder: Path) -> FolderTexts | None:
         tokenizer,
         None if template is None else ChatTemplate(template, names),
         frozenset() if end is None else frozenset({end}),
+        names,
     )
 
 
