@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
 import openai
 import pytest
 
 from tvm_hetero.serve.text.folder import read_texts
 
+NODE_CLIENT = Path(__file__).parents[3] / "build" / "npm" / "node_modules" / "openai"
 CHAT = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "what is a dog?"}]
 
 
@@ -78,6 +84,31 @@ def test_the_next_turn_begins_behind_the_last_ones_prompt(client):
     second = say(client, turns)
     assert second.usage.prompt_tokens_details.cached_tokens >= 16
     assert second.choices == say(client, turns).choices
+
+
+@pytest.mark.skipif(
+    not NODE_CLIENT.is_dir(),
+    reason="npm's openai is not there: install node 20 and npm, then 'make node-clients'",
+)
+def test_openais_client_for_javascript_reads_the_same(chatting, client, tmp_path):
+    script = Path(__file__).with_name("client.mjs")
+    # Node looks for packages beside a script, and nowhere else.
+    (tmp_path / "node_modules").symlink_to(NODE_CLIENT.parent)
+    shutil.copy(script, tmp_path / "client.mjs")
+    made = subprocess.run(
+        ["node", "client.mjs", chatting.url], cwd=tmp_path, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    found = json.loads(made.stdout)
+    answer = say(client, [{"role": "user", "content": "what is a dog?"}])
+    content = answer.choices[0].message.content
+    assert found["whole"] == found["told"] == content
+    assert found["final"] == ["assistant", content]
+    assert found["usage"]["completion_tokens"] == 10
+    assert found["failure"] == ["NotFoundError", 404, "model_not_found", "model"]
+    assert set(found["models"]) >= {"chat", "words"}
+    assert len(found["texts"]) == 2
+    assert found["logprobs"] == 10
 
 
 @pytest.mark.parametrize(
