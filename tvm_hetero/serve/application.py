@@ -18,7 +18,7 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v2/?", health.ServerMetadata),
         HttpRoute(r"/v1/models", models.Models),
         HttpRoute(r"/v1/models/(?P<name>.{1,256})", models.Model),
-        HttpRoute(r"/v1/completions", completions.Completions),
+        HttpRoute(r"/v1/completions", completions.TextCompletions),
         HttpRoute(r"/v1/chat/completions", chat.ChatCompletions),
         HttpRoute(r"/tokenize", tokens.Tokenize),
         HttpRoute(r"/detokenize", tokens.Detokenize),

@@ -20,8 +20,8 @@ from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.models.decoder_model import DecoderModel, RunningSequences
 from tvm_hetero.serve.models.repository import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
-from tvm_hetero.serve.openai.choices import ChoiceText, Piece, PlacedToken
-from tvm_hetero.serve.openai.settings import Settings
+from tvm_hetero.serve.openai.choices import ChoiceText, PlacedToken, TextPiece
+from tvm_hetero.serve.openai.settings import TextSettings
 from tvm_hetero.serve.text.detokenizer import Detokenizer
 
 
@@ -34,7 +34,7 @@ class Prompt:
 
 
 @dataclass(eq=False)
-class _Course:
+class _TextCourse:
     """How a sequence has fared: times by `time.monotonic`, 0 before they are there."""
 
     text: ChoiceText
@@ -48,7 +48,7 @@ class _Course:
 
 
 @dataclass(frozen=True)
-class Usage:
+class TokenUsage:
     """Tokens that were read and written."""
 
     prompt: int
@@ -81,12 +81,12 @@ class Answering:
     served: ServedModel
     model: DecoderModel
     prompts: Sequence[Prompt]
-    settings: Settings
+    settings: TextSettings
     arrived: float
     deadline: float | None
-    _courses: list[_Course] = field(default_factory=list)
+    _courses: list[_TextCourse] = field(default_factory=list)
 
-    async def pieces(self) -> AsyncGenerator[list[tuple[int, Piece]], None]:
+    async def pieces(self) -> AsyncGenerator[list[tuple[int, TextPiece]], None]:
         """What may be told, by choices' indices, as it comes; each choice's last one has a finish.
 
         Raises
@@ -120,10 +120,10 @@ class Answering:
             self._count(outcome)
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """What it took so far; of a prompt's choices the first says what was there already."""
         firsts = self._courses[:: self.settings.choices]
-        return Usage(
+        return TokenUsage(
             sum(len(prompt.tokens) for prompt in self.prompts),
             sum(self._new_tokens(course) for course in self._courses),
             sum(course.cached for course in firsts),
@@ -145,15 +145,15 @@ class Answering:
         for prompt in self.prompts:
             begins_at = len(prompt.text) if self.settings.echo else 0
             self._courses += [
-                _Course(ChoiceText(self.settings, self.model.texts, begins_at), prompt)
+                _TextCourse(ChoiceText(self.settings, self.model.texts, begins_at), prompt)
                 for _ in range(self.settings.choices)
             ]
         return running
 
     def _take(
         self, running: RunningSequences, happened: Sequence[tuple[int, Happening]]
-    ) -> list[tuple[int, Piece]]:
-        told: dict[int, Piece] = {}
+    ) -> list[tuple[int, TextPiece]]:
+        told: dict[int, TextPiece] = {}
         for index, happening in happened:
             course = self._courses[index]
             piece = None if course.text.is_over else self._take_one(course, happening)
@@ -168,7 +168,7 @@ class Answering:
                 running.cancel(index)  # a stop text ends what else would go on
         return list(told.items())
 
-    def _take_one(self, course: _Course, happening: Happening) -> Piece | None:
+    def _take_one(self, course: _TextCourse, happening: Happening) -> TextPiece | None:
         if isinstance(happening, Entered):
             course.cached, course.entered = happening.cached, time.monotonic()
             return None
@@ -180,14 +180,14 @@ class Answering:
             self._tell_token(course)
         piece = course.text.take(happening)
         if self.settings.max_tokens == 0:  # the prompt alone was asked for, and one token was made
-            piece = Piece(finish="length")
+            piece = TextPiece(finish="length")
             course.text.is_over = True
         if echo is None:
             return piece
         echo.add(piece)
         return echo
 
-    def _tell_token(self, course: _Course) -> None:
+    def _tell_token(self, course: _TextCourse) -> None:
         """Observers are told of each token as it comes."""
         now, name, version = time.monotonic(), self.model.name, self.served.version
         for observer in self.context.generation_observers:
@@ -198,10 +198,10 @@ class Answering:
                 observer.first_token(name, version, tokens, now - self.arrived)
         course.first, course.latest = course.first or now, now
 
-    def _echo(self, course: _Course) -> Piece:
+    def _echo(self, course: _TextCourse) -> TextPiece:
         """The prompt as a piece, its tokens with their places in its text."""
         prompt = course.prompt
-        piece = Piece(prompt.text, list(prompt.tokens) if self.settings.token_ids else [])
+        piece = TextPiece(prompt.text, list(prompt.tokens) if self.settings.token_ids else [])
         if self.settings.logprobs is None:
             return piece
         texts, offset = self.model.texts, 0
@@ -212,7 +212,7 @@ class Answering:
             offset += len(detokenizer.push(token)) if detokenizer is not None else 0
         return piece
 
-    def _new_tokens(self, course: _Course) -> int:
+    def _new_tokens(self, course: _TextCourse) -> int:
         return 0 if self.settings.max_tokens == 0 else course.text.new_tokens
 
     def _count_refused(self, error: RefusedError) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.openai.answering import Answering, Prompt
-from tvm_hetero.serve.openai.choices import Piece
+from tvm_hetero.serve.openai.choices import TextPiece
 from tvm_hetero.serve.openai.errors import InvalidRequestError
 from tvm_hetero.serve.openai.handler import GeneratingHandler, off_loop
 from tvm_hetero.serve.openai.logprob_forms import chat_logprobs
@@ -70,7 +70,7 @@ class _ChatForm:
         self._has_role: set[int] = set()
 
     async def document(self) -> dict[str, Any]:
-        wholes = [Piece() for _ in range(self._answering.settings.choices)]
+        wholes = [TextPiece() for _ in range(self._answering.settings.choices)]
         async with aclosing(self._answering.pieces()) as rounds:
             async for pieces in rounds:
                 for index, piece in pieces:
@@ -101,21 +101,21 @@ class _ChatForm:
         if self._tells_usage:
             yield [{**base, "choices": [], "usage": self._answering.usage.document}]
 
-    def _deltas(self, index: int, piece: Piece) -> list[dict[str, Any]]:
+    def _deltas(self, index: int, piece: TextPiece) -> list[dict[str, Any]]:
         """Who speaks, what, and that it was all: one or the other may not be there."""
         found = []
         if index not in self._has_role:
             self._has_role.add(index)
             delta = {"role": "assistant", "content": "", "refusal": None}
-            found.append(self._choice(index, Piece(), None, delta=delta))
+            found.append(self._choice(index, TextPiece(), None, delta=delta))
         if piece.text or piece.logprobs or piece.tokens:
             found.append(self._choice(index, piece, None, delta={"content": piece.text}))
         if piece.finish is not None:
-            found.append(self._choice(index, Piece(), piece.finish, delta={}))
+            found.append(self._choice(index, TextPiece(), piece.finish, delta={}))
         return found
 
     def _choice(
-        self, index: int, piece: Piece, finish: str | None, **said: dict[str, Any]
+        self, index: int, piece: TextPiece, finish: str | None, **said: dict[str, Any]
     ) -> dict[str, Any]:
         settings = self._answering.settings
         has_logprobs = settings.logprobs is not None and ("message" in said or piece.logprobs)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tvm_hetero.errors import RunError
 from tvm_hetero.generation.logprobs import TokenLogprobs
 from tvm_hetero.generation.sequences import FAILED, FULL, LIMIT, STOP, Event
-from tvm_hetero.serve.openai.settings import Settings
+from tvm_hetero.serve.openai.settings import TextSettings
 from tvm_hetero.serve.text.detokenizer import Detokenizer
 from tvm_hetero.serve.text.folder import FolderTexts
 from tvm_hetero.serve.text.stops import StopScanner
@@ -32,7 +32,7 @@ class PlacedToken:
 
 
 @dataclass
-class Piece:
+class TextPiece:
     """What may be told of a choice next.
 
     Attributes
@@ -51,7 +51,7 @@ class Piece:
         """Whether there is nothing to tell."""
         return not (self.text or self.tokens or self.logprobs or self.finish)
 
-    def add(self, other: Piece) -> None:
+    def add(self, other: TextPiece) -> None:
         """Append what comes behind."""
         self.text += other.text
         self.tokens += other.tokens
@@ -72,7 +72,9 @@ class ChoiceText:
     is_over : whether it has ended; nothing more is told.
     """
 
-    def __init__(self, settings: Settings, texts: FolderTexts | None, begins_at: int = 0) -> None:
+    def __init__(
+        self, settings: TextSettings, texts: FolderTexts | None, begins_at: int = 0
+    ) -> None:
         self._settings = settings
         self._detokenizer = None if texts is None else Detokenizer(texts.tokenizer)
         self._scanner = StopScanner(settings.stop_texts)
@@ -81,7 +83,7 @@ class ChoiceText:
         self.new_tokens = 0
         self.is_over = False
 
-    def take(self, event: Event) -> Piece:
+    def take(self, event: Event) -> TextPiece:
         """What an event adds.
 
         Raises
@@ -94,7 +96,7 @@ class ChoiceText:
             raise event.error if event.reason == FAILED and event.error else RunError(
                 f"the text was {event.reason}"
             )  # fmt: skip
-        piece = Piece()
+        piece = TextPiece()
         if event.token is not None:
             self._take_token(event, piece)
         if event.reason is not None and not self._scanner.is_hit:
@@ -107,7 +109,7 @@ class ChoiceText:
         self._release(piece)
         return piece
 
-    def _take_token(self, event: Event, piece: Piece) -> None:
+    def _take_token(self, event: Event, piece: TextPiece) -> None:
         assert event.token is not None
         self.new_tokens += 1
         if self._settings.token_ids:
@@ -119,7 +121,7 @@ class ChoiceText:
         if self._detokenizer is not None:
             self._tell(self._detokenizer.push(event.token), piece)
 
-    def _flush(self, piece: Piece) -> None:
+    def _flush(self, piece: TextPiece) -> None:
         """The text is over: what waited is told."""
         if self._detokenizer is not None:
             self._tell(self._detokenizer.finish(), piece)
@@ -128,13 +130,13 @@ class ChoiceText:
             piece.text += rest
             self._told += len(rest)
 
-    def _tell(self, text: str, piece: Piece) -> None:
+    def _tell(self, text: str, piece: TextPiece) -> None:
         self._read += len(text)
         told = self._scanner.push(text)
         piece.text += told
         self._told += len(told)
 
-    def _release(self, piece: Piece) -> None:
+    def _release(self, piece: TextPiece) -> None:
         """Tokens that begin in what was told; at the end the others, but for a stop text's."""
         is_whole = self._detokenizer is None or (self.is_over and not self._scanner.is_hit)
         while self._placed and (is_whole or self._placed[0].offset < self._told):

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.openai.answering import Answering, Prompt
-from tvm_hetero.serve.openai.choices import Piece
+from tvm_hetero.serve.openai.choices import TextPiece
 from tvm_hetero.serve.openai.handler import GeneratingHandler, off_loop
 from tvm_hetero.serve.openai.logprob_forms import completion_logprobs
 from tvm_hetero.serve.openai.prompts import make_prompt, split_prompts
@@ -20,7 +20,7 @@ from tvm_hetero.serve.openai.streams import write_events
 _USUAL_TOKENS = 16  # as OpenAI has it
 
 
-class Completions(GeneratingHandler):
+class TextCompletions(GeneratingHandler):
     """Texts of one or several prompts."""
 
     async def post(self) -> None:
@@ -69,7 +69,7 @@ class _CompletionForm:
         }  # fmt: skip
 
     async def document(self) -> dict[str, Any]:
-        wholes = [Piece() for _ in range(self._choices)]
+        wholes = [TextPiece() for _ in range(self._choices)]
         async with aclosing(self._answering.pieces()) as rounds:
             async for pieces in rounds:
                 for index, piece in pieces:
@@ -88,7 +88,7 @@ class _CompletionForm:
         if self._tells_usage:
             yield [{**self._base, "choices": [], "usage": self._answering.usage.document}]
 
-    def _choice(self, index: int, piece: Piece) -> dict[str, Any]:
+    def _choice(self, index: int, piece: TextPiece) -> dict[str, Any]:
         settings = self._answering.settings
         placed = piece.logprobs
         choice = {

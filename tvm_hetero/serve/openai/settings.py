@@ -21,7 +21,7 @@ _SEEDS = 2**64
 
 
 @dataclass(frozen=True)
-class Settings:
+class TextSettings:
     """What is wanted of each prompt.
 
     Attributes
@@ -84,8 +84,8 @@ def read_settings(
     max_tokens: int | None,
     logprobs: int | None,
     echo: bool = False,
-) -> Settings:
-    """Settings of a request.
+) -> TextSettings:
+    """TextSettings of a request.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def read_settings(
     _check(1 <= choices <= limits.choices, "n", f"1 to {limits.choices}")
     _check(logprobs is None or 0 <= logprobs <= limits.logprobs, "logprobs",
            f"0 to {limits.logprobs}")  # fmt: skip
-    return Settings(
+    return TextSettings(
         choices, max_tokens, _sampling(fields), _penalties(fields, model), tuple(stops),
         _stop_tokens(fields, model), logprobs, echo,
         Priority.HIGH if fields.service_tier == "priority" else Priority.LOW,
