@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers node-clients lm-eval format lint types tests fuzz bench results clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -47,8 +47,23 @@ $(VENV)/.peers: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 --no-deps \
 		--extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-		--editable ".[test]"
+		--editable ".[serve,test]"
 	@touch $@
+
+# OpenAI's client for JavaScript, with which the server is tested where node and npm are.
+node-clients: build/npm/node_modules/openai
+
+build/npm/node_modules/openai:
+	@mkdir -p build/npm
+	@command -v npm > /dev/null || { echo "npm is not there: tests with JavaScript are skipped"; exit 0; }; \
+		npm install --prefix build/npm --no-audit --no-fund --silent openai@7
+
+# lm-eval wants many packages, so it has an environment of its own; its test is skipped without it.
+lm-eval: build/lm_eval/bin/lm_eval
+
+build/lm_eval/bin/lm_eval:
+	$(PYTHON) -m venv build/lm_eval
+	build/lm_eval/bin/python -m pip install --quiet --disable-pip-version-check "lm-eval[api]==0.4.13"
 
 format: peers
 	$(BIN)/ruff format .
@@ -62,7 +77,7 @@ types: peers
 	$(BIN)/mypy --num-workers 2
 
 # Two at a time, a file after the other; then those that measure, or have a deadline, by themselves.
-tests: peers
+tests: peers node-clients
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
@@ -71,8 +86,9 @@ tests: peers
 # complete search (2,000
 # problems take 600 s): make fuzz SECONDS=36000
 SECONDS ?= 600
-fuzz: peers
+fuzz: peers lm-eval
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
+	$(BIN)/python -m pytest -q tests/serve/openai -k lm_eval
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)

@@ -51,6 +51,7 @@ EXTRAS = {
         "hypothesis",
         "mypy",
         "onnxruntime",
+        "openai>=3",
         "psutil",
         "pytest",
         "pytest-xdist",

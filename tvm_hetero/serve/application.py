@@ -6,6 +6,7 @@ from tvm_hetero.serve.admin import repository
 from tvm_hetero.serve.http import openapi
 from tvm_hetero.serve.http.routes import HttpRoute
 from tvm_hetero.serve.oip import health, infer, metadata, model_stats
+from tvm_hetero.serve.openai import chat, completions, handler, models, tokens
 
 _MODEL = r"/v2/models/(?P<name>[^/]{1,256})(?:/versions/(?P<version>[0-9]{1,9}))?"
 
@@ -26,4 +27,12 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v2/repository/models/(?P<name>[^/]{1,256})/load", repository.LoadModel),
         HttpRoute(r"/v2/repository/models/(?P<name>[^/]{1,256})/unload", repository.UnloadModel),
         HttpRoute(r"/openapi.json", openapi.OpenApi),
+        HttpRoute(r"/v1/models", models.Models),
+        HttpRoute(r"/v1/models/(?P<name>.{1,256})", models.Model),
+        HttpRoute(r"/v1/completions", completions.TextCompletions),
+        HttpRoute(r"/v1/chat/completions", chat.ChatCompletions),
+        HttpRoute(r"/tokenize", tokens.Tokenize),
+        HttpRoute(r"/detokenize", tokens.Detokenize),
+        HttpRoute(r"/tokenizer_info", tokens.TokenizerInfo),
+        HttpRoute(r"/v1/.*", handler.UnknownPath),
     ]
