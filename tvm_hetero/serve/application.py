@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm_hetero.serve.http.routes import HttpRoute
 from tvm_hetero.serve.oip import health
+from tvm_hetero.serve.page import assets, scrape, viewers
 
 _MODEL = r"/v2/models/(?P<name>[^/]{1,256})(?:/versions/(?P<version>[0-9]{1,9}))?"
 
@@ -15,4 +16,10 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v2/health/ready", health.Ready),
         HttpRoute(rf"{_MODEL}/ready", health.ModelReady),
         HttpRoute(r"/v2/?", health.ServerMetadata),
+        HttpRoute(r"/metrics", scrape.Scrape),
+        HttpRoute(r"/", assets.PageFile),
+        HttpRoute(r"/page/(?P<name>[a-z_]{1,32}\.(?:js|css))", assets.PageFile),
+        HttpRoute(r"/page/state\.json", viewers.PageState),
+        HttpRoute(r"/page/events", viewers.PageEvents),
+        HttpRoute(r"/page/plans/(?P<name>[^/]{1,256})", viewers.PagePlan),
     ]

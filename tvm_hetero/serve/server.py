@@ -23,6 +23,7 @@ from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.routes import make_application
 from tvm_hetero.serve.models.dispatcher import Observed, TurnDispatcher
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.page.scrape import count_all
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
@@ -39,6 +40,7 @@ class ModelServer:
     ----------
     port : on which it listens, once it has started.
     context : what its handlers share.
+    metrics : what is counted.
     """
 
     def __init__(self, models: Mapping[str, Path], options: ServeOptions | None = None) -> None:
@@ -48,6 +50,7 @@ class ModelServer:
             repository.enter(name, path)
         dispatcher = Observed(TurnDispatcher(self.options.limits.queue))
         self.context = ServeContext(self.options, repository, dispatcher)
+        self.metrics = count_all(self.context)
         self.port = 0
         self._http: HTTPServer | None = None
 
@@ -90,6 +93,7 @@ class ModelServer:
             body_timeout=limits.body_seconds,
         )
         self._http.add_sockets(sockets)
+        self.metrics.start()
         self.port = sockets[0].getsockname()[1]
 
     async def drain(self) -> None:
@@ -101,6 +105,7 @@ class ModelServer:
 
     async def stop(self) -> None:
         """Close all: what is in flight fails."""
+        self.metrics.stop()
         if self._http is not None:
             self._http.stop()
             await self._http.close_all_connections()

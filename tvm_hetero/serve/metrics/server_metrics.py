@@ -1,0 +1,96 @@
+"""All that is counted of one server, in a registry of its own: nothing is global."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry
+
+from tvm_hetero.serve.core.events import LIFECYCLE, MODEL, EventLog, ServerEvent
+from tvm_hetero.serve.metrics.ledger import Ledger
+from tvm_hetero.serve.metrics.own_names import OwnNames
+from tvm_hetero.serve.metrics.sampler import Sampler
+from tvm_hetero.serve.metrics.token_ledger import TokenLedger
+from tvm_hetero.serve.metrics.triton_names import TritonNames
+from tvm_hetero.serve.metrics.vllm_names import VllmNames
+from tvm_hetero.serve.models.dispatcher import Observed
+from tvm_hetero.serve.models.repository import READY, Repository
+
+
+class ServerMetrics:
+    """Counts of one server.
+
+    Parameters
+    ----------
+    is_draining : asked whether it takes nothing new.
+    compatible : also under the names of Triton and vLLM.
+
+    Attributes
+    ----------
+    ledger, tokens : of queries, and of decoders' tokens.
+    sampler : looks at cores and CPU time; `Sampler.shares` is set by who shares cores.
+    events : what happened.
+    registry : what a scraper is given.
+    """
+
+    def __init__(
+        self, repository: Repository, is_draining: Callable[[], bool], *, compatible: bool = False
+    ) -> None:
+        self.repository = repository
+        self.is_draining = is_draining
+        self.ledger = Ledger()
+        self.tokens = TokenLedger(self.ledger)
+        self.events = EventLog()
+        self.sampler = Sampler()
+        self.sampler.looks.append(_Changes(self))
+        self.registry = CollectorRegistry()
+        self.registry.register(OwnNames(self))
+        if compatible:
+            self.registry.register(TritonNames(self))
+            self.registry.register(VllmNames(self))
+        self._sampling: asyncio.Task[None] | None = None
+
+    def observe(self, dispatcher: Observed) -> None:
+        """Count what this dispatcher's queries become."""
+        dispatcher.observers.append(self.ledger.end_query)
+
+    def start(self) -> None:
+        """Look at the clock from now on; in the event loop's thread. A second call does nothing."""
+        if self._sampling is None:
+            self._sampling = asyncio.get_running_loop().create_task(self.sampler.run())
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._sampling is not None:
+            self._sampling.cancel()
+            self._sampling = None
+
+
+class _Changes:
+    """Writes down what becomes of models and of the server."""
+
+    def __init__(self, metrics: ServerMetrics) -> None:
+        self._metrics = metrics
+        self._states: dict[str, tuple[str, str, str]] = {}
+        self._was_draining = False
+
+    def __call__(self) -> None:
+        events = self._metrics.events
+        for name, standing in self._metrics.repository:
+            version = standing.model.version if standing.model else ""
+            state = (standing.state, version, standing.reason)
+            before, self._states[name] = self._states.get(name), state
+            if before != state and (before is not None or standing.state == READY):
+                events.record(ServerEvent(MODEL, _tell(*state), name))
+        if self._metrics.is_draining() and not self._was_draining:
+            self._was_draining = True
+            events.record(ServerEvent(LIFECYCLE, "shutting down: nothing new is taken"))
+
+
+def _tell(state: str, version: str, reason: str) -> str:
+    if state == READY and not reason:
+        return f"version {version} takes queries"
+    if state == READY:
+        return f"version {version} stays: the new one could not be loaded ({reason})"
+    return reason or state.lower()

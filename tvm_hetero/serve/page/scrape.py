@@ -1,0 +1,34 @@
+"""``GET /metrics``."""
+
+from __future__ import annotations
+
+from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.handler import ApiHandler
+from tvm_hetero.serve.metrics.exposition import render
+from tvm_hetero.serve.metrics.server_metrics import ServerMetrics
+
+PART = "metrics"
+
+
+def count_all(context: ServeContext) -> ServerMetrics:
+    """Count what this server does from now on; where ``/metrics`` and the page find it."""
+    metrics = ServerMetrics(
+        context.repository,
+        lambda: context.draining,
+        compatible=context.options.compatible_metrics,
+    )
+    metrics.observe(context.dispatcher)
+    context.parts[PART] = metrics
+    return metrics
+
+
+class Scrape(ApiHandler):
+    """All counts as a scraper reads them."""
+
+    def get(self) -> None:
+        """In the form that the scraper asks for."""
+        registry = self.context.parts[PART].registry
+        text, kind = render(registry, self.request.headers.get("Accept", ""))
+        self.set_header("Content-Type", kind)
+        self.set_header("Cache-Control", "no-store")
+        self.finish(text)
