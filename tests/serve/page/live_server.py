@@ -93,7 +93,7 @@ class LiveServer:
             return
         self._ready.set_result(None)
         await self._over.wait()
-        self.server.context.draining = True
+        await self.server.drain()
         await self.server.stop()
 
 

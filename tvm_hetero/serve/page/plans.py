@@ -14,7 +14,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.gantt import gantt_svg
 from tvm_hetero.report.schedule.text import (
     compare_with_single,
-    describe_proof,
+    format_gap,
     name_bottleneck,
     plan_chart,
     plan_figures,
@@ -83,6 +83,15 @@ def draw_plan(executor: Executor) -> PlanPicture:
     )
     figures = [(each.label, each.value, each.note) for each in plan_figures(schedule)]
     return PlanPicture(
-        svg, figures, describe_proof(schedule), name_bottleneck(schedule, problem),
+        svg, figures, tell_proof(schedule), name_bottleneck(schedule, problem),
         compare_with_single(schedule), executor.variant == SINGLE,
     )  # fmt: skip
+
+
+def tell_proof(schedule: Schedule) -> str:
+    """How good a plan is, for who has never heard of bounds."""
+    if schedule.status == "optimal":
+        return "proven that no plan is better"
+    if schedule.lower_bound <= 0:
+        return "not proven how good it is"
+    return f"a better plan could save {format_gap(schedule.gap)} at most"

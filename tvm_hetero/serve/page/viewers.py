@@ -1,18 +1,17 @@
 """The page's data: the document once, and once a second for whoever looks.
 
 A stream is server-sent events. One document is made a second for all viewers, and none if there are
-no viewers. They are no queries: the server does not wait for them when it drains, and they are
-counted and limited by themselves.
+no viewers. When the server drains, viewers are told so and let go at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import orjson
-from tornado.iostream import StreamClosedError
+from tornado.http1connection import HTTP1Connection
 
 from tvm_hetero.serve.core.refusal import STREAMS, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
@@ -94,33 +93,38 @@ class PageEvents(ApiHandler):
             )  # fmt: skip
         data.viewers += 1
         self._watches = True
-        self.context.busy -= 1  # see `on_finish`
 
     def on_finish(self) -> None:
-        """Nothing is waited for when the server drains."""
+        """One viewer less."""
         if self._watches:
             page_data(self.context).viewers -= 1
-            self.context.busy += 1
         super().on_finish()
 
     async def get(self) -> None:
         """The last document says that the server is draining."""
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-store")
-        try:
-            await self.attend(self._tell())
-        except (StreamClosedError, TimeoutError):  # gone, or it does not read
-            self.request.connection.stream.close()
-            return
+        await self.attend(self._tell())
         self.finish()
 
     async def _tell(self) -> None:
-        draining = False
-        while not draining:
-            draining = self.context.draining
+        is_last = False
+        while not is_last:
+            is_last = self.context.draining
             self.write(b"data: " + page_data(self.context).document() + b"\n\n")
-            await asyncio.wait_for(self.flush(), self.context.options.limits.stalled)
+            if not await self._flush():
+                cast(HTTP1Connection, self.request.connection).close()
+                return
             await self._pause()
+
+    async def _flush(self) -> bool:
+        """Whether the viewer reads what it is sent; a drain does not wait for one that does not."""
+        flushing = asyncio.ensure_future(self.flush())
+        end = time.monotonic() + self.context.options.limits.stalled
+        await asyncio.wait({flushing}, timeout=_LOOKS)
+        while not flushing.done() and time.monotonic() < end and not self.context.draining:
+            await asyncio.wait({flushing}, timeout=_LOOKS)
+        return flushing.done() and flushing.exception() is None
 
     async def _pause(self) -> None:
         end = time.monotonic() + _PERIOD

@@ -59,10 +59,14 @@ export function drawCores(place, { cores, models }) {
   const bottom = TOP + ROW * cores.length;
   const names = cores.map((core, row) =>
     label(LEFT - 10, TOP + ROW * row + ROW / 2 + 4, `core ${core.core}`, { "text-anchor": "end" }));
+  const lines = cores.map((core, row) => {
+    const y = TOP + ROW * row + ROW / 2;
+    return s("line", { class: "grid", x1: LEFT, x2: width, y1: y, y2: y });
+  });
   const spans = cores.flatMap((core, row) => core.spans.map((each) => span(models, core, row, x, each)));
   const rows = models.map((model) => [
     colourOf(models, model.name), `${model.name}, ${percent(shareOf(cores, model.name))}`]);
   show(place,
-    plot(width, bottom + 20, inWords(models, cores), ...names, ...spans, ...axis(width, x, bottom)),
+    plot(width, bottom + 20, inWords(models, cores), ...names, ...lines, ...spans, ...axis(width, x, bottom)),
     legend([...rows, ["idle", `idle, ${percent(shareOf(cores, null))}`]]));
 }

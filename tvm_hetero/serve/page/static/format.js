@@ -24,9 +24,10 @@ export function seconds(value) {
   return `${digits(value / 1e-6)}${GAP}µs`;
 }
 
-/** A rate or a mean: 1234, 12.3, 0.12. */
+/** A count, a rate or a mean: 1,234, 12, 12.3, 0.12. */
 export function number(value) {
-  return value === 0 ? "0" : value >= 1000 ? Math.round(value).toLocaleString("en") : digits(value);
+  const isWhole = Number.isInteger(value) || value >= 1000;
+  return isWhole ? Math.round(value).toLocaleString("en") : digits(value);
 }
 
 /** A share, never rounded to all or nothing: 99.9 %. */

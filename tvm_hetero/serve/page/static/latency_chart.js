@@ -42,11 +42,10 @@ function short(value) {
   return `${Number((value / factor).toPrecision(3))}\u00a0${unit}`;
 }
 
-function mark(x, text, kind, y, width) {
-  const right = x + 6 + 6.2 * text.length > width;
+function mark(x, text, kind, y, isLeft) {
   return s("g", { class: kind },
     s("line", { x1: x.toFixed(1), x2: x.toFixed(1), y1: y - 8, y2: HEIGHT - FOOT }),
-    label(x + (right ? -5 : 5), y, text, { "text-anchor": right ? "end" : "start" }));
+    label(x + (isLeft ? -5 : 5), y, text, { "text-anchor": isLeft ? "end" : "start" }));
 }
 
 function inWords(latency, slo, total) {
@@ -81,9 +80,10 @@ export function latencyChart(width, { bins, latency, slo }) {
   for (const value of ticks(least, most, width)) {
     parts.push(label(x(value), HEIGHT - 5, short(value), { class: "small", "text-anchor": "middle" }));
   }
-  parts.push(mark(x(latency.p50), "half", "mark", 24, width), mark(x(latency.p99), "99 %", "mark", 24, width));
+  const [half, most99] = [x(latency.p50), x(latency.p99)];
+  parts.push(mark(half, "half", "mark", 24, half > 40), mark(most99, "99 %", "mark", 24, most99 > width - 40));
   if (slo !== null) {
-    parts.push(mark(x(slo), `SLO ${seconds(slo)}`, "slo", 10, width));
+    parts.push(mark(x(slo), `SLO ${seconds(slo)}`, "slo", 10, x(slo) > width - 90));
   }
   return plot(width, HEIGHT, inWords(latency, slo, total), ...parts);
 }

@@ -51,7 +51,8 @@ function receive(snapshot) {
   place("main").hidden = false;
   place("notice").hidden = true;
   tellStatus(...statusOf(snapshot));
-  const cpu = `${number(snapshot.cpu.process)} cores in use, ${number(snapshot.cpu.loop)} for HTTP`;
+  const { process, loop } = snapshot.cpu;
+  const cpu = `${number(process)} cores busy, ${number(loop)} of it with HTTP`;
   const up = duration(snapshot.now - snapshot.started);
   say(place("facts"), `${snapshot.version} · ${location.host} · up ${up} · ${cpu}`);
   draw();

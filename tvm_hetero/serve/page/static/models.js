@@ -13,6 +13,7 @@ const STATES = {
   UNLOADING: ["plain", "Unloading"],
   UNAVAILABLE: ["bad", "Not loaded"],
 };
+const GAP = 28; // between charts (px), as in page.css
 const cards = new Map();
 
 function figure(name, value, isBad = false) {
@@ -72,9 +73,9 @@ function charts(model, place) {
   if (!sum(model.answered) && !turned && !sum(model.decoder?.tokens ?? [])) {
     return [suggestion(model)];
   }
-  const gap = 28;
-  const columns = place.clientWidth >= 2 * 330 + gap ? 2 : 1;
-  const width = Math.max(240, (place.clientWidth - gap * (columns - 1)) / columns);
+  const columns = Math.min(model.decoder ? 3 : 2, Math.max(1, Math.floor(place.clientWidth / 330)));
+  place.className = `charts in${columns}`;
+  const width = Math.max(240, (place.clientWidth - GAP * (columns - 1)) / columns);
   const rate = rateChart(width, model.answered, model.turned_away, "request");
   const shown = [
     chart("Requests by second", rate),

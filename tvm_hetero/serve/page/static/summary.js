@@ -39,7 +39,7 @@ export function drawSummary(place, { models }) {
   const waiting = sum(models.map((model) => model.pending));
   const last = sum(models.map((model) => sum(model.answered)));
   const tiles = [
-    tile("Answered", number(rate), "per second", `${count(last, "request")} in the last minute`),
+    tile("Answered", number(rate), "/s", `${count(last, "request")} in the last minute`),
     objectives(models),
     tile("In flight", number(waiting), "", "waiting or being computed"),
     tile("Refused", number(refused), "", "in the last minute", refused > 0),
@@ -49,7 +49,7 @@ export function drawSummary(place, { models }) {
   }
   if (decoders.length) {
     const tokens = sum(decoders.map((model) => lately(model.decoder.tokens)));
-    tiles.push(tile("Tokens", number(tokens), "per second", "of all decoders"));
+    tiles.push(tile("Tokens", number(tokens), "/s", "written by decoders"));
   }
   const worst = slowestOf(models);
   if (worst && models.length > 1) {
