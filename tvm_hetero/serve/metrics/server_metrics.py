@@ -15,7 +15,13 @@ from tvm_hetero.serve.metrics.token_ledger import TokenLedger
 from tvm_hetero.serve.metrics.triton_names import TritonNames
 from tvm_hetero.serve.metrics.vllm_names import VllmNames
 from tvm_hetero.serve.models.dispatcher import Observed
-from tvm_hetero.serve.models.repository import READY, Repository
+from tvm_hetero.serve.models.repository import (
+    LOADING,
+    READY,
+    UNAVAILABLE,
+    UNLOADING,
+    Repository,
+)
 
 
 class ServerMetrics:
@@ -93,4 +99,9 @@ def _tell(state: str, version: str, reason: str) -> str:
         return f"version {version} takes queries"
     if state == READY:
         return f"version {version} stays: the new one could not be loaded ({reason})"
-    return reason or state.lower()
+    if state == UNAVAILABLE and reason not in ("", "unloaded"):
+        return f"not served: {reason}"
+    return _WORDS[state]
+
+
+_WORDS = {LOADING: "is being loaded", UNLOADING: "is being unloaded", UNAVAILABLE: "unloaded"}

@@ -84,7 +84,8 @@ def draw_plan(executor: Executor) -> PlanPicture:
     figures = [(each.label, each.value, each.note) for each in plan_figures(schedule)]
     return PlanPicture(
         svg, figures, tell_proof(schedule), name_bottleneck(schedule, problem),
-        compare_with_single(schedule), executor.variant == SINGLE,
+        "" if schedule.best_single_device is None else compare_with_single(schedule),
+        executor.variant == SINGLE,
     )  # fmt: skip
 
 

@@ -24,6 +24,12 @@ export function seconds(value) {
   return `${digits(value / 1e-6)}${GAP}µs`;
 }
 
+/** A time that someone chose: 20 ms, not 20.0 ms. */
+export function brief(value) {
+  const [unit, factor] = value >= 0.9995 ? ["s", 1] : value >= 0.0009995 ? ["ms", 1e-3] : ["µs", 1e-6];
+  return `${Number((value / factor).toPrecision(3))}${GAP}${unit}`;
+}
+
 /** A count, a rate or a mean: 1,234, 12, 12.3, 0.12. */
 export function number(value) {
   const isWhole = Number.isInteger(value) || value >= 1000;

@@ -1,7 +1,7 @@
 // How long requests took: a histogram on a scale of powers of ten, with the objective drawn in.
 
 import { label, plot, s } from "./dom.js";
-import { count, seconds } from "./format.js";
+import { brief, count, seconds } from "./format.js";
 
 const [HEIGHT, TOP, FOOT, SIDE] = [132, 30, 20, 12];
 const MOST_BARS = 44;
@@ -37,11 +37,6 @@ function ticks(least, most, room) {
   return inside.length * 52 <= room || ones.length < 2 ? inside : ones;
 }
 
-function short(value) {
-  const [unit, factor] = value >= 0.9995 ? ["s", 1] : value >= 0.0009995 ? ["ms", 1e-3] : ["µs", 1e-6];
-  return `${Number((value / factor).toPrecision(3))}\u00a0${unit}`;
-}
-
 function mark(x, text, kind, y, isLeft) {
   return s("g", { class: kind },
     s("line", { x1: x.toFixed(1), x2: x.toFixed(1), y1: y - 8, y2: HEIGHT - FOOT }),
@@ -50,7 +45,7 @@ function mark(x, text, kind, y, isLeft) {
 
 function inWords(latency, slo, total) {
   const parts = `${count(total, "request")}; half within ${seconds(latency.p50)}, 99 of 100 within ${seconds(latency.p99)}`;
-  return slo === null ? `${parts}.` : `${parts}; the objective is ${seconds(slo)}.`;
+  return slo === null ? `${parts}.` : `${parts}; the objective is ${brief(slo)}.`;
 }
 
 /** The histogram of a model's last minute. */
@@ -78,12 +73,12 @@ export function latencyChart(width, { bins, latency, slo }) {
   }
   parts.push(s("line", { class: "base", x1: SIDE, x2: width - SIDE, y1: floor, y2: floor }));
   for (const value of ticks(least, most, width)) {
-    parts.push(label(x(value), HEIGHT - 5, short(value), { class: "small", "text-anchor": "middle" }));
+    parts.push(label(x(value), HEIGHT - 5, brief(value), { class: "small", "text-anchor": "middle" }));
   }
   const [half, most99] = [x(latency.p50), x(latency.p99)];
   parts.push(mark(half, "half", "mark", 24, half > 40), mark(most99, "99 %", "mark", 24, most99 > width - 40));
   if (slo !== null) {
-    parts.push(mark(x(slo), `SLO ${seconds(slo)}`, "slo", 10, x(slo) > width - 90));
+    parts.push(mark(x(slo), `SLO ${brief(slo)}`, "slo", 10, x(slo) > width - 90));
   }
   return plot(width, HEIGHT, inWords(latency, slo, total), ...parts);
 }

@@ -2,7 +2,7 @@
 
 import { colourOf } from "./cores.js";
 import { h, legend, show } from "./dom.js";
-import { lately, NONE, number, percent, seconds, sum } from "./format.js";
+import { brief, lately, NONE, number, percent, seconds, sum } from "./format.js";
 import { latencyChart } from "./latency_chart.js";
 import { drawPlan, planPlace } from "./plan.js";
 import { rateChart } from "./rate_chart.js";
@@ -27,7 +27,7 @@ function head(model, colour) {
     h("h3", {}, model.name),
     model.version ? h("span", { class: "version" }, `version ${model.version}`) : null,
     h("span", { class: `pill ${kind}` }, state),
-    h("span", { class: "slo" }, model.slo === null ? "no SLO" : `SLO ${seconds(model.slo)}`),
+    h("span", { class: "slo" }, model.slo === null ? "no SLO" : `SLO ${brief(model.slo)}`),
   ].filter((part) => part !== null);
 }
 

@@ -25,7 +25,7 @@ function fill(body, name, plan) {
   show(body,
     plan.alone ? h("p", { class: "proof" }, alone) : null,
     h("dl", { class: "figures" }, ...rows),
-    h("p", { class: "proof" }, `${plan.bottleneck} Beside one device alone: ${plan.comparison}.`),
+    h("p", { class: "proof" }, plan.comparison ? `${plan.bottleneck} Beside one device alone: ${plan.comparison}.` : plan.bottleneck),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Chart of the plan of ${name}` },
       parse(plan.svg, alt)));
 }

@@ -2,7 +2,7 @@
 
 import { colourOf } from "./cores.js";
 import { h, legend, plot, s, show } from "./dom.js";
-import { count, seconds } from "./format.js";
+import { brief, count, seconds } from "./format.js";
 
 const [HEIGHT, BAR] = [34, 26];
 
@@ -28,7 +28,7 @@ export function drawSlowest(place, { slowest, models }) {
     return s("rect", { class: kind, ...box }, s("title", {}, `${name}: ${seconds(length)}`));
   });
   const words = parts.map(([, name, length]) => `${name} ${seconds(length)}`);
-  const slo = slowest.slo === null ? "" : `; the objective is ${seconds(slowest.slo)}`;
+  const slo = slowest.slo === null ? "" : `; the objective is ${brief(slowest.slo)}`;
   const of = slowest.items > 1 ? ` for ${count(slowest.items, "element")}` : "";
   const late = slowest.slo !== null && slowest.whole > slowest.slo;
   show(place,
