@@ -47,10 +47,12 @@ EXTRAS = {
     # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes.
     "serve": ["tornado>=6.6.1", "orjson", "msgspec", "prometheus_client", "jinja2", "tokenizers"],
     "test": [
+        "axe-playwright-python",  # has axe-core: whether all can use the server's page
         "cloudpickle",
         "hypothesis",
         "mypy",
         "onnxruntime",
+        "playwright",
         "psutil",
         "pytest",
         "pytest-xdist",
@@ -63,6 +65,8 @@ EXTRAS = {
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }
+
+EXTRAS["test"] += EXTRAS["serve"]
 
 # The Pythons here are those of .github/workflows/ci.yml (tests/test_packaging.py).
 CLASSIFIERS = [
