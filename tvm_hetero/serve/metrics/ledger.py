@@ -70,7 +70,10 @@ class Ledger:
 
     def recent(self, model: str) -> RecentMinute:
         """The last minute of a model."""
-        return self._recent.setdefault(model, RecentMinute())
+        found = self._recent.get(model)
+        if found is None:
+            found = self._recent[model] = RecentMinute()
+        return found
 
     @property
     def second(self) -> int:
