@@ -1,11 +1,17 @@
-"""A server as a process: the first SIGTERM or Ctrl-C drains it, the second ends it at once."""
+"""A server as a process: the first SIGTERM or Ctrl-C drains it, the second ends it at once.
+
+The first is the event loop's business. From then on a thread waits for the second, because the
+loop may be busy with what does not end: a load, a model's last kernel.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
+from typing import Any
 
 from tvm_hetero.serve.server import ModelServer
 
@@ -15,34 +21,70 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 async def serve_until_signal(server: ModelServer, told: Callable[[str], object]) -> int:
     """Serve, and return the exit status when a signal has ended it.
 
+    What is being loaded when the signal comes cannot be interrupted: if it is not done when all is
+    answered and the drain's time is over, the process ends without it.
+
     Parameters
     ----------
     told : called with a sentence at each step.
+
+    Raises
+    ------
+    UsageError
+        If the address is taken.
+    HeteroError
+        If a model cannot be loaded.
     """
-    loop = asyncio.get_running_loop()
-    asked: asyncio.Queue[int] = asyncio.Queue()
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, asked.put_nowait, int(number))
-    first = asyncio.ensure_future(asked.get())
+    first = _first_signal()
+    starting = asyncio.ensure_future(server.start())
     try:
-        starting = asyncio.ensure_future(server.start())
-        await asyncio.wait({starting, first}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {starting, first}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
             told(f"ready on http://{server.options.host}:{server.port}/")
         ended_by = await first
+        _end_at_next_signal()
         told(f"draining, {server.options.drain:g} s at most; once more ends at once")
-        await _drain_or_end(server, asked)
+        await server.drain()
         starting.cancel()
-    finally:
+    except BaseException:
         await server.stop()
-    return 0 if ended_by == signal.SIGTERM else 128 + ended_by
+        raise
+    status = 0 if ended_by == signal.SIGTERM else 128 + ended_by
+    try:
+        await asyncio.wait_for(server.stop(), server.options.drain)
+    except TimeoutError:
+        told("a load did not end in time; ending without it")
+        os._exit(status)
+    return status
 
 
-async def _drain_or_end(server: ModelServer, asked: asyncio.Queue[int]) -> None:
-    draining = asyncio.ensure_future(server.drain())
-    second = asyncio.ensure_future(asked.get())
-    await asyncio.wait({draining, second}, return_when=asyncio.FIRST_COMPLETED)
-    if not draining.done():
-        os._exit(128 + second.result())
-    second.cancel()
+def _first_signal() -> asyncio.Future[int]:
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[int] = loop.create_future()
+
+    def note(number: int) -> None:
+        if not first.done():
+            first.set_result(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, note, int(number))
+    return first
+
+
+def _end_at_next_signal() -> None:
+    """Python's handlers run between two steps of the main thread, which may never come: so a
+    thread waits for the byte that the C handler writes at once."""
+    loop = asyncio.get_running_loop()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    for number in _SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writing)
+
+    def end() -> None:
+        os._exit(128 + os.read(reading, 1)[0])
+
+    threading.Thread(target=end, name="tvm_hetero second signal", daemon=True).start()

@@ -1,7 +1,8 @@
 """A server from its first socket to its last answer.
 
 start       listens at once (health says that it is not ready), then loads its models
-drain       takes nothing new and says so; what was accepted ends within `drain` seconds
+drain       takes nothing new and says so; what was accepted ends within `drain` seconds, or is told
+            that it will not
 stop        closes connections and models
 """
 
@@ -9,24 +10,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.application import all_routes
 from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.core.refusal import DRAINING, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
-from tvm_hetero.serve.http.routes import make_application
-from tvm_hetero.serve.models.dispatcher import Observed, TurnDispatcher
+from tvm_hetero.serve.http.door_server import DoorServer
+from tvm_hetero.serve.http.routes import HttpRoute, make_application
+from tvm_hetero.serve.models.dispatcher import Observed
+from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
 from tvm_hetero.serve.page.scrape import count_all
+from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
+from tvm_hetero.serve.scheduling.scheduler import Scheduler
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
+_LAST_WORDS = 1.0  # seconds for those who are told that they will get no answer
 
 
 class ModelServer:
@@ -35,6 +42,7 @@ class ModelServer:
     Parameters
     ----------
     models : folders that `tvm-hetero partition` wrote, by the names by which clients ask.
+    routes : further ones, of whoever embeds the server.
 
     Attributes
     ----------
@@ -43,16 +51,23 @@ class ModelServer:
     metrics : what is counted.
     """
 
-    def __init__(self, models: Mapping[str, Path], options: ServeOptions | None = None) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, Path],
+        options: ServeOptions | None = None,
+        routes: Iterable[HttpRoute] = (),
+    ) -> None:
         self.options = options or ServeOptions()
-        repository = Repository(self.options.slo)
+        self._routes = [*routes, *all_routes()]
+        cores = sorted(os.sched_getaffinity(0))
+        pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
+        repository = Repository(self.options.slo, pool)
         for name, path in models.items():
             repository.enter(name, path)
-        dispatcher = Observed(TurnDispatcher(self.options.limits.queue))
-        self.context = ServeContext(self.options, repository, dispatcher)
-        self.metrics = count_all(self.context)
+        self.context = ServeContext(self.options, repository, Observed(pool))
+        self.metrics = count_all(self.context, cores, pool)
         self.port = 0
-        self._http: HTTPServer | None = None
+        self._http: DoorServer | None = None
 
     async def start(self) -> None:
         """Listen, and load the models.
@@ -85,32 +100,57 @@ class ModelServer:
                 f"cannot listen on {options.host} port {options.port}: {error.strerror or error}; "
                 "choose another --port"
             ) from None
-        self._http = HTTPServer(
-            make_application(self.context, all_routes()),
-            max_body_size=limits.body,
-            max_header_size=limits.header,
-            idle_connection_timeout=limits.idle,
-            body_timeout=limits.body_seconds,
-        )
+        application = make_application(self.context, self._routes)
+        self._http = DoorServer(application, limits)
         self._http.add_sockets(sockets)
         self.metrics.start()
         self.port = sockets[0].getsockname()[1]
 
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return 0 if self._http is None else self._http.connections
+
     async def drain(self) -> None:
-        """Take nothing new, and wait for what was accepted (`ServeOptions.drain`)."""
+        """Take nothing new, and wait for what was accepted (`ServeOptions.drain`); what is not done
+        then is ended, and its clients are told so."""
         self.context.draining = True
-        end = time.monotonic() + self.options.drain
-        while self.context.busy and time.monotonic() < end:
-            await asyncio.sleep(_LOOKS)
+        self.context.repository.close_door()
+        if not await self._all_answered(self.options.drain):
+            left = RefusedError("the server ended before the answer was there",
+                                reason=DRAINING, retry_after=1.0)  # fmt: skip
+            for handler in list(self.context.active):
+                handler.give_up(left)
+            await self._all_answered(_LAST_WORDS)
 
     async def stop(self) -> None:
         """Close all: what is in flight fails."""
         self.metrics.stop()
         if self._http is not None:
-            self._http.stop()
-            await self._http.close_all_connections()
+            await self._http.close()
             self._http = None
-        self.context.repository.close()
+        await self.context.repository.close()
+
+    async def _all_answered(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self.context.active or (self._http is not None and self._http.is_writing):
+            if time.monotonic() > end:
+                return False
+            await asyncio.sleep(_LOOKS)
+        return True
+
+
+def policy_of(name: str) -> type[Scheduler]:
+    """The policy of a name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if name not in SHARE_POLICIES:
+        raise UsageError(f"there is no policy {name!r}; there are {', '.join(SHARE_POLICIES)}")
+    return SHARE_POLICIES[name]
 
 
 def name_models(given: Iterable[str]) -> dict[str, Path]:

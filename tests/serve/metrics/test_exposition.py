@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from prometheus_client import parser
 from prometheus_client.openmetrics import parser as open_parser
 
 from tvm_hetero.serve.core.events import SWITCH, ServerEvent
-from tvm_hetero.serve.core.shares import CoreShare, ShareSnapshot
+from tvm_hetero.serve.metrics.core_times import CoreTimes
 from tvm_hetero.serve.metrics.exposition import render
 from tvm_hetero.serve.metrics.server_metrics import ServerMetrics
 from tvm_hetero.serve.metrics.token_ledger import SequenceTimes
@@ -22,12 +23,19 @@ DASHBOARD = Path(__file__).parents[3] / "examples" / "grafana" / "tvm_hetero.jso
 OPEN = "application/openmetrics-text; version=1.0.0"
 
 
+class OneChange:
+    """A pool whose second core went to the model a while ago."""
+
+    def __init__(self) -> None:
+        self.changes = [(time.monotonic(), (None, "net"))]
+
+
 def counted(*, compatible: bool = False) -> ServerMetrics:
     """Of a server that has seen one of everything."""
     repository = Repository({})
     repository.enter("net", Path("net.hetero"))
-    metrics = ServerMetrics(repository, lambda: False, compatible=compatible)
-    metrics.sampler.shares = lambda: ShareSnapshot((CoreShare(0, "net", 0.0),))
+    cores = CoreTimes([0, 1], OneChange())
+    metrics = ServerMetrics(repository, cores, lambda: False, compatible=compatible)
     metrics.events.record(ServerEvent(SWITCH, "moved", "net"))
     metrics.ledger.end_query(EndedQuery("net", "1", "success", "", 0.5, 1.5, 2.25, 4, 3.0))
     metrics.ledger.end_query(EndedQuery("net", "1", "refused", "queue_full"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.core.query import InferenceQuery
-from tvm_hetero.serve.core.shares import CoreShare, ShareSnapshot
 from tvm_hetero.serve.metrics.server_metrics import ServerMetrics
 from tvm_hetero.serve.models.statistics import EndedQuery
 from tvm_hetero.serve.server import ModelServer
@@ -99,14 +97,3 @@ class LiveServer:
 
 async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
     return await work()
-
-
-def rotating_shares(names: tuple[str, ...], cores: int, seconds: float) -> ShareSnapshot:
-    """Cores that go from model to model (the last turn: to no one), each some seconds."""
-    turns = [*names, None]
-    now = time.monotonic()
-    rows = []
-    for core in range(cores):
-        number = int(now / seconds) + core
-        rows.append(CoreShare(core, turns[number % len(turns)], int(now / seconds) * seconds))
-    return ShareSnapshot(tuple(rows))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import urllib.request
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serve.page.live_server import LiveServer, rotating_shares
+from tests.serve.page.live_server import LiveServer
 from tvm_hetero.serve.core.events import SWITCH, ServerEvent
 from tvm_hetero.serve.models.statistics import EndedQuery
 
@@ -20,7 +21,6 @@ def busy_minute(live: LiveServer) -> None:
     """Let all parts of the page have something to show."""
 
     async def see() -> None:
-        live.metrics.sampler.shares = lambda: rotating_shares(NAMES, 4, 0.3)
         live.metrics.events.record(ServerEvent(SWITCH, "two layers moved to core 3", "dense"))
         live.metrics.tokens.first_token("words", "1", 12, 0.09)
         live.metrics.tokens.next_token("words", "1", 0.02)
@@ -130,12 +130,14 @@ def test_the_slowest_request_and_what_happened_are_told(live, open_page):
 
 
 def test_each_core_has_a_lane_and_each_model_a_colour(live, open_page):
+    live.infer("dense", 2)
     view = open_page(live.url + "/")
-    view.until("document.querySelectorAll('#cores rect').length >= 4")
+    view.until("document.querySelector('#cores .own1') !== null")
     lanes = view.page.eval_on_selector_all("#cores text", "all => all.map(t => t.textContent)")
-    assert [text for text in lanes if text.startswith("core")] == [f"core {i}" for i in range(4)]
+    cores = sorted(os.sched_getaffinity(0))
+    assert [text for text in lanes if text.startswith("core")] == [f"core {i}" for i in cores]
     legend = view.text("#cores .legend")
-    assert all(name in legend for name in (*NAMES, "idle"))
+    assert all(name in legend for name in (*NAMES, "free"))
 
 
 def test_names_of_models_are_text_and_nothing_else(live, open_page):
@@ -174,7 +176,7 @@ def test_an_idle_server_says_what_to_do(served_models, open_page):
         assert f"curl {server.url}/v2/models/dense" in view.text("#models")
         assert "set one: --slo NAME=20ms" in view.text("#summary")
         assert "Nothing was refused" in view.text("#trouble")
-        assert "Cores are not shared" in view.text("#cores")
+        assert "free, 100 %" in view.text("#cores")
         view.until("document.querySelector('.plan').open")
 
 

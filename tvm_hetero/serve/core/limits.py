@@ -18,12 +18,12 @@ class Limits:
     header : bytes of all headers.
     id : bytes of a request's id; name : characters of any name in a path.
     rank, depth : axes of a tensor; how deep JSON may be nested.
-    connections : open at once.
+    connections, connections_of_one : open at once, in all and of one address.
     queue : queries that wait for a model.
     streams : of one key (or address) at once.
     choices, stops, logprobs : of one completion.
-    idle, body_seconds, stalled : seconds of an idle connection, of the arrival of a body, of a
-        reader who does not read.
+    idle, head_seconds, body_seconds, stalled : seconds of an idle connection, of the arrival of a
+        request's headers from their first byte on, of a body, of a reader who does not read.
     """
 
     body: int = 64 * MEBIBYTE
@@ -34,11 +34,13 @@ class Limits:
     rank: int = 16
     depth: int = 64
     connections: int = 1024
+    connections_of_one: int = 512
     queue: int = 64
     streams: int = 64
     choices: int = 16
     stops: int = 16
     logprobs: int = 20
     idle: float = 75.0
+    head_seconds: float = 10.0
     body_seconds: float = 30.0
     stalled: float = 30.0

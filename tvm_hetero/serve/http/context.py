@@ -17,7 +17,7 @@ class ServeContext:
     Attributes
     ----------
     draining : whether the server takes nothing new.
-    busy : requests that are being answered.
+    active : handlers of the requests that are being answered.
     parts : what single protocols keep (by their package's name).
     """
 
@@ -25,5 +25,10 @@ class ServeContext:
     repository: Repository
     dispatcher: Observed
     draining: bool = False
-    busy: int = 0
+    active: set[Any] = field(default_factory=set)
     parts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> int:
+        """How many requests are being answered."""
+        return len(self.active)

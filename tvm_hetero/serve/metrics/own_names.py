@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -100,19 +101,23 @@ def _models(metrics: ServerMetrics) -> Iterator[Metric]:
         "tvm_hetero_slo_seconds", "When answers are due after the query came.", labels=_MODEL
     )
     cores = GaugeMetricFamily("tvm_hetero_cores", "Cores that a model has now.", labels=["model"])
-    shares = metrics.sampler.shares
-    counted = {} if shares is None else shares().count()
+    held = CounterMetricFamily(
+        "tvm_hetero_core_seconds", "Seconds that a model had cores, summed over cores.",
+        labels=["model"],
+    )  # fmt: skip
+    metrics.cores.catch_up(time.monotonic())
+    counted = Counter(metrics.cores.owners)
     for name, standing in metrics.repository:
         for each in STATES:
             state.add_metric([name, each], float(standing.state == each))
-        if shares is not None:
-            cores.add_metric([name], counted.get(name, 0))
+        cores.add_metric([name], counted[name])
+        held.add_metric([name], metrics.cores.totals.get(name, 0.0))
         model = standing.model
         if model is not None:
             pending.add_metric([name, model.version], model.statistics.pending)
             if model.slo is not None:
                 slo.add_metric([name, model.version], model.slo)
-    yield from (pending, state, slo, cores)
+    yield from (pending, state, slo, cores, held)
 
 
 def _tokens(metrics: ServerMetrics) -> Iterator[Metric]:

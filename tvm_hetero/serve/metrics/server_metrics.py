@@ -8,6 +8,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry
 
 from tvm_hetero.serve.core.events import LIFECYCLE, MODEL, EventLog, ServerEvent
+from tvm_hetero.serve.metrics.core_times import CoreTimes
 from tvm_hetero.serve.metrics.ledger import Ledger
 from tvm_hetero.serve.metrics.own_names import OwnNames
 from tvm_hetero.serve.metrics.sampler import Sampler
@@ -29,19 +30,25 @@ class ServerMetrics:
 
     Parameters
     ----------
+    cores : who has which.
     is_draining : asked whether it takes nothing new.
     compatible : also under the names of Triton and vLLM.
 
     Attributes
     ----------
     ledger, tokens : of queries, and of decoders' tokens.
-    sampler : looks at cores and CPU time; `Sampler.shares` is set by who shares cores.
+    cores, sampler : of what is looked at by the clock.
     events : what happened.
     registry : what a scraper is given.
     """
 
     def __init__(
-        self, repository: Repository, is_draining: Callable[[], bool], *, compatible: bool = False
+        self,
+        repository: Repository,
+        cores: CoreTimes,
+        is_draining: Callable[[], bool],
+        *,
+        compatible: bool = False,
     ) -> None:
         self.repository = repository
         self.is_draining = is_draining
@@ -49,7 +56,8 @@ class ServerMetrics:
         self.tokens = TokenLedger(self.ledger)
         self.events = EventLog()
         self.sampler = Sampler()
-        self.sampler.looks.append(_Changes(self))
+        self.cores = cores
+        self.sampler.looks += [cores.catch_up, _Changes(self)]
         self.registry = CollectorRegistry()
         self.registry.register(OwnNames(self))
         if compatible:
@@ -81,7 +89,7 @@ class _Changes:
         self._states: dict[str, tuple[str, str, str]] = {}
         self._was_draining = False
 
-    def __call__(self) -> None:
+    def __call__(self, _: float) -> None:
         events = self._metrics.events
         for name, standing in self._metrics.repository:
             version = standing.model.version if standing.model else ""

@@ -1,29 +1,42 @@
 """The models that are served, by name and version, and how they come and go.
 
-A new version is loaded aside and has to compute before it is let in; then it takes what comes, and
-the old one is closed when nothing of it is in flight any more. A load that fails changes nothing.
+A new version is loaded aside, in a thread, and has to compute as the one before (`verify`) before
+it is let in; then it takes what comes. The old one is closed when no request that has found it is
+left. A load that fails changes nothing, and a client who hangs up does not end the load that it
+asked for. Loads and unloads of one name are done one after the other, in the order they came.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from tvm_hetero.decoders.decoder import Decoder
-from tvm_hetero.decoders.load import load
 from tvm_hetero.errors import HeteroError, UsageError
-from tvm_hetero.executor.executor import Executor
-from tvm_hetero.serve.core.refusal import NOT_READY, RefusedError, UnknownModelError
+from tvm_hetero.serve.core.refusal import (
+    DRAINING,
+    NOT_READY,
+    QUEUE_FULL,
+    RefusedError,
+    UnknownModelError,
+)
+from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import TensorModel
+from tvm_hetero.serve.models.verify import GoldenRun, verify
 from tvm_hetero.util.quote import quote
 
 # States of a model, in the words of the protocol.
 READY, LOADING, UNLOADING, UNAVAILABLE = "READY", "LOADING", "UNLOADING", "UNAVAILABLE"
 _LOOKS = 0.005  # seconds between two looks at whether a model is idle
+_MOST_CHANGES = 8  # of one name that wait for each other
+_HELD = 60.0  # seconds for which a request that has found a model can keep it from being closed
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -36,6 +49,7 @@ class ServedModel:
     path : of its artifact.
     tensors, decoder : what runs it; one of them is None.
     slo : seconds in which its queries shall be answered; None: no objective.
+    holders : tasks that have found it and may still ask it for something.
     """
 
     name: str
@@ -45,13 +59,20 @@ class ServedModel:
     decoder: Decoder | None
     slo: float | None = None
     statistics: ModelStatistics = field(default_factory=ModelStatistics)
+    holders: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def hold(self) -> None:
+        """Stay open until the task that calls this has ended."""
+        task = asyncio.current_task()
+        if task is not None and task not in self.holders:
+            self.holders.add(task)
+            task.add_done_callback(self.holders.discard)
 
     def close(self) -> None:
         """Stop what runs it; what is in flight fails."""
-        if self.tensors is not None:
-            self.tensors.executor.close()
-        if self.decoder is not None:
-            self.decoder.close()
+        for runner in (self.tensors, self.decoder):
+            if runner is not None:
+                runner.close()
 
 
 @dataclass
@@ -69,15 +90,50 @@ class Standing:
     model: ServedModel | None = None
 
 
-class Repository:
-    """Names and what stands behind them. For the event loop's thread, but for loading."""
+class ModelPool(Protocol):
+    """Who has to know which models there are."""
 
-    def __init__(self, slo: Mapping[str, float] | None = None) -> None:
+    def add(self, model: TensorModel) -> None:
+        """A model will be served."""
+        ...
+
+    def remove(self, name: str, version: str) -> None:
+        """It is not, any more."""
+        ...
+
+
+class _NoPool:
+    def add(self, model: TensorModel) -> None:
+        pass
+
+    def remove(self, name: str, version: str) -> None:
+        pass
+
+
+class Repository:
+    """Names and what stands behind them. For the event loop's thread, but for loading.
+
+    Parameters
+    ----------
+    slo : seconds by name in which queries shall be answered.
+    pool : told of models before they are let in (in the loading thread), and when they have gone.
+    """
+
+    def __init__(
+        self,
+        slo: Mapping[str, float] | None = None,
+        pool: ModelPool | None = None,
+    ) -> None:
         self._slo = dict(slo or {})
+        self._pool = pool or _NoPool()
         self._standings: dict[str, Standing] = {}
         self._paths: dict[str, Path] = {}
+        self._golden: dict[str, GoldenRun] = {}
+        self._versions: dict[str, int] = {}  # of the newest that was ever loaded
         self._locks: dict[str, asyncio.Lock] = {}
-        self._loader = ThreadPoolExecutor(1, thread_name_prefix="tvm_hetero loading")
+        self._changes: dict[str, int] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
 
     def __iter__(self) -> Iterator[tuple[str, Standing]]:
         return iter(sorted(self._standings.items()))
@@ -96,7 +152,7 @@ class Repository:
         self._standings[name] = Standing(UNAVAILABLE, "not loaded")
 
     def find(self, name: str, version: str | None = None) -> ServedModel:
-        """The model that takes queries under a name.
+        """The model that takes queries under a name; it stays open until the task that asks ends.
 
         Raises
         ------
@@ -119,82 +175,156 @@ class Repository:
             raise UnknownModelError(
                 f"there is no version {quote(version)} of {name!r}; there is {model.version}"
             )
+        model.hold()
         return model
 
-    async def load(self, name: str) -> ServedModel:
+    async def load(self, name: str, *, may_change: bool = False) -> ServedModel:
         """Load a name's newest artifact, let it take what comes, and close what did before.
+
+        Parameters
+        ----------
+        may_change : whether its signature may be another than before.
 
         Raises
         ------
         UnknownModelError
             If there is no such name.
+        RefusedError
+            If the server is shutting down, or too many changes of the name wait already.
         HeteroError
             If it cannot be loaded, or does not compute; what was there before stays.
         """
-        if name not in self._paths:
-            raise UnknownModelError(f"there is no model {quote(name)}")
-        async with self._locks.setdefault(name, asyncio.Lock()):
-            standing = self._standings[name]
-            old = standing.model
-            version = str(int(old.version) + 1) if old else "1"
-            standing.state = READY if old else LOADING
-            try:
-                new = await asyncio.get_running_loop().run_in_executor(
-                    self._loader, self._open, name, version
-                )
-            except HeteroError as error:
-                standing.state, standing.reason = (READY if old else UNAVAILABLE), str(error)
-                raise
-            self._standings[name] = Standing(READY, "", new)
-        if old is not None:
-            await _close_when_idle(old)
-        return new
+        return await self._change(name, lambda: self._replace(name, may_change))
 
     async def unload(self, name: str) -> None:
         """Take no more queries under a name, and close it when those in flight have ended.
 
         Raises
         ------
-        UnknownModelError
-            If there is no such name.
+        UnknownModelError, RefusedError
+            As `load`.
         """
-        if name not in self._paths:
-            raise UnknownModelError(f"there is no model {quote(name)}")
-        async with self._locks.setdefault(name, asyncio.Lock()):
-            old = self._standings[name].model
-            self._standings[name] = Standing(UNLOADING, "unloading")
-            if old is not None:
-                await _close_when_idle(old)
-            self._standings[name] = Standing(UNAVAILABLE, "unloaded")
+        asking = asyncio.current_task()
+        await self._change(name, lambda: self._remove(name, asking))
 
-    def close(self) -> None:
-        """Close all models; what is in flight fails."""
-        self._loader.shutdown(wait=True, cancel_futures=True)
+    def close_door(self) -> None:
+        """Load and unload nothing any more."""
+        self._is_closed = True
+
+    async def close(self) -> None:
+        """Close all models; what is in flight fails. A load that has begun is waited for."""
+        self.close_door()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
         for standing in self._standings.values():
             if standing.model is not None:
                 standing.model.close()
                 standing.model = None
 
-    def _open(self, name: str, version: str) -> ServedModel:
-        path = self._paths[name]
-        loaded = load(path)
-        slo = self._slo.get(name)
-        if isinstance(loaded, Decoder):
-            return ServedModel(name, version, path, None, loaded, slo)
-        if not isinstance(loaded, Executor) or loaded.states:
-            loaded.close()
-            raise UsageError(
-                f"{name}: a model of open dimensions, or one that keeps states, is not served; "
-                "partition it for one size"
-            )
+    async def _change(self, name: str, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """One change of a name after the other, each in a task that no client can cancel."""
+        if name not in self._paths:
+            raise UnknownModelError(f"there is no model {quote(name)}")
+        if self._changes.get(name, 0) >= _MOST_CHANGES:
+            raise RefusedError(
+                f"{_MOST_CHANGES} loads and unloads of {name!r} wait already, the most that may",
+                reason=QUEUE_FULL, retry_after=1.0,
+            )  # fmt: skip
+        self._changes[name] = self._changes.get(name, 0) + 1
+        return await asyncio.shield(self._spawn(self._in_turn(name, change)))
+
+    async def _in_turn(self, name: str, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
-            return ServedModel(name, version, path, TensorModel(name, version, loaded), None, slo)
-        except HeteroError:
-            loaded.close()
+            async with self._locks.setdefault(name, asyncio.Lock()):
+                if self._is_closed:
+                    raise RefusedError("the server is shutting down", reason=DRAINING)
+                return await change()
+        finally:
+            self._changes[name] -= 1
+
+    async def _replace(self, name: str, may_change: bool) -> ServedModel:
+        standing = self._standings[name]
+        old = standing.model
+        if old is None:
+            standing.state, standing.reason = LOADING, ""
+        version = self._versions.get(name, 0) + 1
+        golden = self._golden.get(name)
+        try:
+            new, seen = await _in_thread(lambda: self._open(name, str(version), golden, may_change))
+        except Exception as error:
+            text = str(error) if isinstance(error, HeteroError) else "internal error"
+            standing.state, standing.reason = (READY if old else UNAVAILABLE), text
             raise
+        self._versions[name], self._golden[name] = version, seen
+        self._standings[name] = Standing(READY, "", new)
+        if old is not None:
+            self._spawn(self._close_when_idle(old))
+        return new
+
+    async def _remove(self, name: str, asking: asyncio.Task[Any] | None) -> None:
+        old = self._standings[name].model
+        self._standings[name] = Standing(UNLOADING, "unloading")
+        if old is not None:
+            if asking is not None:
+                old.holders.discard(asking)  # who asks for it does not wait for itself
+            await self._close_when_idle(old)
+        self._standings[name] = Standing(UNAVAILABLE, "unloaded")
+
+    async def _close_when_idle(self, model: ServedModel) -> None:
+        end = time.monotonic() + _HELD
+        while model.statistics.pending or (model.holders and time.monotonic() < end):
+            await asyncio.sleep(_LOOKS)
+        if model.tensors is not None:
+            self._pool.remove(model.name, model.version)
+        await asyncio.get_running_loop().run_in_executor(None, model.close)
+
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_retrieve)
+        return task
+
+    def _open(
+        self, name: str, version: str, golden: GoldenRun | None, may_change: bool
+    ) -> tuple[ServedModel, GoldenRun]:
+        path = self._paths[name]
+        runner = open_model(name, version, path)
+        try:
+            seen = verify(runner, golden, may_change=may_change)
+            if isinstance(runner, TensorModel):
+                self._pool.add(runner)
+        except BaseException:
+            runner.close()
+            raise
+        tensors, decoder = (
+            (None, runner) if isinstance(runner, Decoder) else (runner, None)
+        )  # fmt: skip
+        return ServedModel(name, version, path, tensors, decoder, self._slo.get(name)), seen
 
 
-async def _close_when_idle(model: ServedModel) -> None:
-    while model.statistics.pending:
-        await asyncio.sleep(_LOOKS)
-    await asyncio.get_running_loop().run_in_executor(None, model.close)
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """Its error was for whoever asked, who may be gone."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """In a thread of its own that does not keep the process alive: a load can take long."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            loop.call_soon_threadsafe(_fail, done, error)
+        else:
+            loop.call_soon_threadsafe(done.set_result, result)
+
+    threading.Thread(target=run, name="tvm_hetero loading", daemon=True).start()
+    return await done
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    future.set_exception(error)

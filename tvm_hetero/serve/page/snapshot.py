@@ -79,10 +79,11 @@ class ModelFigures:
 
 @dataclass(frozen=True)
 class CoreLane:
-    """A core, and who had it: (model or None, seconds ago it began, seconds ago it ended)."""
+    """A core: by second, the share of it that each model had; and who has it now."""
 
     core: int
-    spans: list[tuple[str | None, float, float]]
+    owner: str | None
+    seconds: list[dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,6 @@ class PageSnapshot:
     Attributes
     ----------
     now, started : by `time.time`.
-    cores : None: cores are not shared, each model keeps to its plan.
     slowest : the answered query of the minute that took longest.
     """
 
@@ -102,7 +102,7 @@ class PageSnapshot:
     draining: bool
     cpu: CpuUse
     models: list[ModelFigures]
-    cores: list[CoreLane] | None
+    cores: list[CoreLane]
     slowest: EndedQuery | None
     events: list[ServerEvent] = field(default_factory=list)
 
@@ -124,7 +124,7 @@ def take_snapshot(
             _model(name, standing, rows[name], metrics, pictures)
             for name, standing in context.repository
         ],
-        cores=None if metrics.sampler.shares is None else _lanes(metrics),
+        cores=_lanes(metrics, second),
         slowest=max(slow, key=lambda query: query.whole, default=None),
         events=metrics.events.latest(_EVENTS),
     )
@@ -181,11 +181,15 @@ def _percentiles(bins: Counter[int]) -> Percentiles:
     return Percentiles(*(percentile(bins, share) for share in (0.5, 0.9, 0.99)))
 
 
-def _lanes(metrics: ServerMetrics) -> list[CoreLane]:
-    now = time.monotonic()
-    lanes: dict[int, CoreLane] = {}
-    for span in metrics.sampler.cores.spans():
-        lane = lanes.setdefault(span.core, CoreLane(span.core, []))
-        begin, end = (round(max(0.0, now - moment), 3) for moment in (span.begin, span.end))
-        lane.spans.append((span.model, begin, end))
-    return list(lanes.values())
+def _lanes(metrics: ServerMetrics, second: int) -> list[CoreLane]:
+    metrics.cores.catch_up(time.monotonic())
+    minute = metrics.cores.before(second)
+    owners = zip(metrics.cores.cores, metrics.cores.owners, strict=True)
+    return [
+        CoreLane(core, owner, [_rounded(seconds[place]) for seconds in minute])
+        for place, (core, owner) in enumerate(owners)
+    ]
+
+
+def _rounded(times: dict[str, float]) -> dict[str, float]:
+    return {model: round(seconds, 3) for model, seconds in times.items()}

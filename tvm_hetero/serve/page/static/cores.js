@@ -1,72 +1,77 @@
-// A lane a core: which model had it, in the last minute. Now is at the right.
+// A lane a core: by second, how much of it which model had. Now is at the right.
 
-import { h, label, legend, plot, s, show } from "./dom.js";
-import { percent, seconds, sum } from "./format.js";
+import { label, legend, plot, s, show } from "./dom.js";
+import { percent, sum } from "./format.js";
 
-const [ROW, BAR, TOP, LEFT] = [26, 18, 4, 58];
+const [ROW, BAR, TOP, LEFT] = [26, 20, 4, 58];
 const MINUTE = 60;
 
 /** The class that gives a model its colour, by its place among all. */
 export function colourOf(models, name) {
   const place = models.findIndex((model) => model.name === name);
-  return place < 0 ? "idle" : `own${place % 6}`;
+  return place < 0 ? "free" : `own${place % 6}`;
 }
 
-function span(models, lane, row, x, [model, begin, end]) {
-  const [left, right] = [x(Math.min(MINUTE, begin)), x(end)];
-  const width = Math.max(0.5, right - left);
-  const title = `core ${lane.core}: ${model ?? "idle"}, ${seconds(begin - end)}`;
-  const box = { x: left.toFixed(1), y: TOP + ROW * row + (ROW - BAR) / 2, width: width.toFixed(1) };
-  const kind = model === null ? "idle" : `own ${colourOf(models, model)}`;
-  return s("rect", { class: kind, height: BAR, ...box }, s("title", {}, title));
+/** Seconds of a lane that a model had. */
+function had(core, name) {
+  return sum(core.seconds.map((second) => second[name] ?? 0));
 }
 
-function axis(width, x, bottom) {
+/** The stacked shares of one second, from the bottom up in the order of the models. */
+function column(models, core, row, x, width, second, ago) {
+  const floor = TOP + ROW * row + (ROW + BAR) / 2;
+  let below = 0;
+  const present = models.filter(({ name }) => second[name]);
+  const bars = present.map(({ name }) => {
+    const high = BAR * Math.min(1 - below / BAR, second[name]);
+    below += high;
+    const box = { x: x.toFixed(1), width: (width + 0.3).toFixed(1), y: (floor - below).toFixed(1) };
+    return s("rect", { class: `own ${colourOf(models, name)}`, height: high.toFixed(1), ...box });
+  });
+  const words = present.map(({ name }) => `${name} ${percent(second[name])}`).join(", ");
+  return s("g", {}, s("title", {}, `core ${core.core}, ${ago} s ago: ${words}`), ...bars);
+}
+
+function lane(models, core, row, width) {
+  const step = (width - LEFT) / MINUTE;
+  const middle = TOP + ROW * row + ROW / 2;
+  const ground = { x: LEFT, y: middle - BAR / 2, width: (width - LEFT).toFixed(1), height: BAR };
+  const columns = core.seconds.map((second, i) =>
+    Object.keys(second).length
+      ? column(models, core, row, LEFT + step * i, step, second, MINUTE - i)
+      : null);
+  return s("g", {},
+    label(LEFT - 10, middle + 4, `core ${core.core}`, { "text-anchor": "end" }),
+    s("rect", { class: "free", ...ground }), ...columns);
+}
+
+function axis(width, bottom) {
   const step = width < 520 ? 20 : 10;
   const marks = [];
   for (let ago = 0; ago <= MINUTE; ago += step) {
     const anchor = ago === 0 ? "end" : ago === MINUTE ? "start" : "middle";
     const text = ago === 0 ? "now" : `${ago} s ago`;
-    marks.push(label(x(ago), bottom + 15, text, { class: "small", "text-anchor": anchor }));
+    const x = width - ((width - LEFT) * ago) / MINUTE;
+    marks.push(label(x, bottom + 15, text, { class: "small", "text-anchor": anchor }));
   }
   return marks;
 }
 
-function inWords(models, cores) {
-  const parts = models.map(({ name }) => {
-    const now = cores.filter((core) => core.spans.at(-1)?.[0] === name).length;
-    return `${name} has ${now}`;
-  });
-  return `Of ${cores.length} cores, now: ${parts.join(", ")}.`;
-}
-
-/** How much of the minute's core time a model had. */
-function shareOf(cores, name) {
-  const all = cores.flatMap((core) => core.spans);
-  const length = (spans) => sum(spans.map(([, begin, end]) => begin - end));
-  return length(all) ? length(all.filter((each) => each[0] === name)) / length(all) : 0;
-}
-
-/** The lanes, or why there are none. */
-export function drawCores(place, { cores, models }) {
-  if (cores === null) {
-    show(place, h("p", { class: "empty" },
-      "Cores are not shared among models: each keeps to the cores of its own plan, which is drawn with the model."));
-    return;
-  }
-  const width = Math.max(280, place.clientWidth);
-  const x = (ago) => width - ((width - LEFT) * ago) / MINUTE;
-  const bottom = TOP + ROW * cores.length;
-  const names = cores.map((core, row) =>
-    label(LEFT - 10, TOP + ROW * row + ROW / 2 + 4, `core ${core.core}`, { "text-anchor": "end" }));
-  const lines = cores.map((core, row) => {
-    const y = TOP + ROW * row + ROW / 2;
-    return s("line", { class: "grid", x1: LEFT, x2: width, y1: y, y2: y });
-  });
-  const spans = cores.flatMap((core, row) => core.spans.map((each) => span(models, core, row, x, each)));
+/** Each model's share of all cores in the minute; what is left was free. */
+function shares(models, cores) {
+  const all = cores.length * MINUTE;
   const rows = models.map((model) => [
-    colourOf(models, model.name), `${model.name}, ${percent(shareOf(cores, model.name))}`]);
-  show(place,
-    plot(width, bottom + 20, inWords(models, cores), ...names, ...lines, ...spans, ...axis(width, x, bottom)),
-    legend([...rows, ["idle", `idle, ${percent(shareOf(cores, null))}`]]));
+    colourOf(models, model.name), model.name, sum(cores.map((core) => had(core, model.name))) / all]);
+  const free = Math.max(0, 1 - sum(rows.map((row) => row[2])));
+  return [...rows, ["free", "free", free]];
+}
+
+/** All lanes, and what their colours mean. */
+export function drawCores(place, { cores, models }) {
+  const width = Math.max(280, place.clientWidth);
+  const bottom = TOP + ROW * cores.length;
+  const lanes = cores.map((core, row) => lane(models, core, row, width));
+  const rows = shares(models, cores).map(([kind, name, share]) => [kind, `${name}, ${percent(share)}`]);
+  const alt = `Of ${cores.length} cores in the last minute: ${rows.map((row) => row[1]).join("; ")}.`;
+  show(place, plot(width, bottom + 20, alt, ...lanes, ...axis(width, bottom)), legend(rows));
 }

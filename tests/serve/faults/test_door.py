@@ -1,0 +1,229 @@
+"""What comes to the door: slow, huge, broken and too many requests, each told what is wrong."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.serve.faults.hosted import Hosted
+from tests.serve.faults.raw_socket import RawSocket
+from tests.waiting import eventually
+from tvm_hetero.serve.application import all_routes
+from tvm_hetero.serve.core.limits import MEBIBYTE, Limits
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.http.handler import Permission
+
+_HURRIED = Limits(head_seconds=0.2, body_seconds=0.3, stalled=0.5, body=4 * MEBIBYTE)
+
+
+@pytest.fixture(scope="module")
+def hosted() -> Iterator[Hosted]:
+    with Hosted(options=ServeOptions(port=0, limits=_HURRIED)) as server:
+        server.open_gate()
+        yield server
+        assert eventually(lambda: server.ask(lambda: server.server.context.busy) == 0)
+
+
+@pytest.fixture
+def client(hosted: Hosted) -> Iterator[RawSocket]:
+    with RawSocket(hosted.address) as raw:
+        yield raw
+
+
+def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(client):
+    client.head("POST", "/gated", f"Content-Length: {64 * MEBIBYTE}")
+    client.send(bytes(64 * MEBIBYTE))
+    reply = client.reply()
+    assert reply.status == 413
+    assert f"more than the {4 * MEBIBYTE} bytes" in reply.json["error"]
+    assert client.is_ended()
+
+
+def test_a_body_in_chunks_is_refused_when_it_has_become_too_large(client):
+    client.head("POST", "/gated", "Transfer-Encoding: chunked")
+    chunk = b"%x\r\n%b\r\n" % (MEBIBYTE, bytes(MEBIBYTE))
+    for _ in range(6):
+        client.send(chunk)
+    assert client.reply().status == 413
+    assert client.is_ended()
+
+
+def test_a_body_in_chunks_is_taken(client):
+    client.head("POST", "/gated", "Transfer-Encoding: chunked")
+    assert client.send(b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n").reply().json == {"bytes": 7}
+
+
+@pytest.mark.parametrize("pieces", [1, 40])
+def test_a_head_that_is_too_large_is_told_so(client, pieces):
+    line = "X-Bomb: " + "b" * (2 * MEBIBYTE // pieces)
+    client.head("GET", "/v2", *[line] * pieces)
+    assert client.reply().status == 431
+    assert client.is_ended()
+
+
+def test_a_head_of_many_lines_is_too_large(client):
+    client.head("GET", "/v2", *(f"a{i}: b" for i in range(20_000)))
+    assert client.reply().status == 431
+
+
+def test_a_head_that_comes_byte_by_byte_is_cut_off(client):
+    client.send("GET /v2 HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    reply = client.reply()
+    assert (reply.status, "too slowly" in reply.json["error"]) == (408, True)
+    assert client.is_ended()
+
+
+def test_a_head_may_come_late_but_not_slowly(client):
+    time.sleep(2 * _HURRIED.head_seconds)
+    assert client.head("GET", "/v2").reply().status == 200
+    time.sleep(2 * _HURRIED.head_seconds)
+    assert client.head("GET", "/v2").reply().status == 200
+
+
+def test_a_body_that_comes_too_slowly_is_cut_off(client):
+    client.head("POST", "/gated", "Content-Length: 100").send(b"few")
+    assert client.is_ended()
+
+
+def test_who_does_not_read_the_answer_is_cut_off(hosted):
+    with RawSocket(hosted.address) as client:
+        client.head("GET", "/large")
+        assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) >= 1)
+        assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) == 0)
+
+
+def test_pipelined_requests_are_answered_in_their_order(client):
+    for size in range(5):
+        client.head("POST", "/gated", f"Content-Length: {size}").send(bytes(size))
+    assert [client.reply().json["bytes"] for _ in range(5)] == [0, 1, 2, 3, 4]
+
+
+def test_who_expects_to_be_told_to_go_on_is_told(client):
+    client.head("POST", "/gated", "Content-Length: 3", "Expect: 100-continue")
+    assert client.reply().status == 100
+    assert client.send(b"abc").reply().json == {"bytes": 3}
+
+
+def test_who_expects_to_be_told_to_go_on_is_refused_instead(client):
+    client.head("POST", "/gated", f"Content-Length: {5 * MEBIBYTE}", "Expect: 100-continue")
+    assert client.reply().status == 413
+
+
+def test_old_clients_are_answered_and_left(client):
+    client.head("GET", "/v2", version="HTTP/1.0")
+    assert client.reply().status == 200
+    assert client.is_ended()
+
+
+def test_old_clients_may_stay(client):
+    for _ in range(2):
+        client.head("GET", "/v2", "Connection: keep-alive", version="HTTP/1.0")
+        assert client.reply().headers["connection"].lower() == "keep-alive"
+
+
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PROPFIND", "get", "OPTIONS", "DELETE"])
+def test_other_methods_are_not_allowed(client, method):
+    assert client.head(method, "/v2", "Secret: 17").reply().status == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v2/models/a%00b/ready", 404),
+        ("/v2/models/%ff%fe/ready", 400),
+        ("/v2/models/..%2f..%2fetc%2fpasswd/ready", 404),
+        ("/v2/models/%0d%0aX-Evil:%201/ready", 404),
+        ("/v2/models/" + "n" * 300 + "/ready", 404),
+        ("/v2//health/live", 404),
+        ("/v2/health/live/../../../etc/passwd", 404),
+        ("/v2/health/%6cive", 404),
+        ("/V2", 404),
+        ("http://localhost/v2", 404),
+        ("*", 404),
+    ],
+)
+def test_odd_paths_lead_nowhere(client, path, status):
+    reply = client.head("GET", path).reply()
+    assert reply.status == status
+    assert "x-evil" not in reply.headers
+    assert b"\x00" not in reply.body and b"Traceback" not in reply.body
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /v2 HTTP/1.1\r\n\r\n",
+        "GET /v2 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "GET /v2 HTTP/3.0\r\nHost: localhost\r\n\r\n",
+        "GET\r\nHost: localhost\r\n\r\n",
+        "POST /gated HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        "POST /gated HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1, 2\r\n\r\n",
+        "POST /gated HTTP/1.1\r\nHost: localhost\r\nContent-Length: +1\r\n\r\na",
+        "POST /gated HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "POST /gated HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
+        "GET /v2 HTTP/1.1\r\nHost: localhost\r\nA\x00: b\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_told_so_and_left(client, head):
+    assert client.send(head).reply().status == 400
+    assert client.is_ended()
+
+
+def test_connections_are_limited_in_all_and_of_each_address():
+    limits = Limits(connections=4, connections_of_one=3)
+    with Hosted(options=ServeOptions(port=0, limits=limits)) as server:
+        held = [RawSocket(server.address) for _ in range(3)]
+        assert all(each.head("GET", "/v2").reply().status == 200 for each in held)
+        with RawSocket(server.address) as fourth:
+            reply = fourth.reply()
+            assert (reply.status, reply.headers["retry-after"]) == (429, "1")
+            assert fourth.is_ended()
+        held.pop().close()
+        assert eventually(lambda: server.ask(lambda: server.server.connections) == 2)
+        with RawSocket(server.address) as again:
+            assert again.head("GET", "/v2").reply().status == 200
+
+
+def test_who_hangs_up_with_half_a_request_unread_is_noticed():
+    with Hosted() as server:
+        with RawSocket(server.address) as client:
+            client.head("POST", "/gated", "Content-Length: 0").head("POST", "/gated").send(bytes(9))
+            assert eventually(lambda: server.gate.waiting == 1)
+        assert eventually(lambda: server.gate.cancelled == 1)
+
+
+def test_every_route_asks_for_the_key_but_those_that_are_open():
+    options = ServeOptions(port=0, admin=True, key="k" * 16, admin_key="a" * 16)
+    with Hosted(options=options) as server:
+        for route in all_routes():
+            path = _a_path_of(route.pattern)
+            for method in ("GET", "POST", "HEAD", "PUT", "DELETE"):
+                with RawSocket(server.address) as client:
+                    client.head(method, path, "Content-Length: 0", "Authorization: Bearer wrong")
+                    status = int(client.socket.recv(12)[9:])
+                is_open = route.handler.permission is Permission.OPEN
+                assert is_open or status in (401, 405), f"{method} {path}: {status}"
+                assert status != 500, f"{method} {path}"
+
+
+def test_what_has_no_route_asks_for_the_key_too():
+    with Hosted(options=ServeOptions(port=0, key="k" * 16)) as server:
+        with RawSocket(server.address) as client:
+            assert client.head("GET", "/nothing").reply().status == 401
+            client.head("GET", "/nothing", "Authorization: Bearer " + "k" * 16)
+            assert client.reply().status == 404
+
+
+def _a_path_of(pattern: str) -> str:
+    """Some path that a route's pattern matches: groups are filled in, what is optional is left."""
+    text = re.sub(r"\(\?:[^()]*(\([^()]*\))?[^()]*\)\?", "", pattern)
+    text = re.sub(r"\(\?P<version>[^()]*\)", "1", text)
+    text = re.sub(r"\(\?P<\w+>[^()]*\)|\([^()]*\)", "x", text).replace("\\", "")
+    text = re.sub(r".\?", "", text).rstrip("$")
+    assert re.fullmatch(pattern, text), f"{text!r} is no path of {pattern!r}"
+    return text

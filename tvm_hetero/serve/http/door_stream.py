@@ -1,0 +1,124 @@
+"""A connection, and what its client may not do with it: dawdle, send a huge head, not read.
+
+Tornado has one time limit for an idle connection and for a head that comes a byte a minute. Here a
+head has its own, from its first byte on. The server looks at all connections once a second
+(`DoorServer`); a request pays for it no more than one comparison each time its socket is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Awaitable
+from types import TracebackType
+
+from tornado.iostream import IOStream, UnsatisfiableReadError
+
+from tvm_hetero.serve.core.limits import Limits
+from tvm_hetero.serve.http.lingering import Lingering
+from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW
+
+_ErrorInfo = (
+    bool
+    | BaseException
+    | tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+    | None
+)
+
+
+class DoorStream(IOStream):
+    """Tornado's stream of a client's socket, watched.
+
+    Parameters
+    ----------
+    lingering : closes sockets whose client may still be sending.
+    """
+
+    def __init__(self, sock: socket.socket, lingering: Lingering, read_chunk_size: int) -> None:
+        super().__init__(sock, read_chunk_size=read_chunk_size)
+        self._lingering = lingering
+        self._lingers = True
+        self._head: Awaitable[bytes] | None = None
+        self._head_since: float | None = None
+        self._sent, self._sent_before = 0, 0
+        self._moved = time.monotonic()
+
+    def read_until_regex(self, regex: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
+        """Called by tornado for the head of the next request."""
+        self._head_since = None
+        self._head = None
+        self._head = super().read_until_regex(regex, max_bytes)
+        return self._head
+
+    def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
+        """Called by tornado when there is something to read."""
+        try:
+            count = super().read_from_fd(buf)
+        finally:
+            del buf  # or the exception's frame would keep it
+        if count == 0:
+            self._lingers = False  # the client has closed its side: nothing more can come
+        elif count and self._head_since is None:
+            self._head_since = time.monotonic()
+        return count
+
+    def write_to_fd(self, data: memoryview) -> int:
+        """Called by tornado when something can be written."""
+        try:
+            count = super().write_to_fd(data)
+        finally:
+            del data
+        self._sent += count
+        return count
+
+    def close(self, exc_info: _ErrorInfo = False) -> None:
+        """Close; who sent too large a head is told so."""
+        if isinstance(exc_info, UnsatisfiableReadError) and self._is_in_head:
+            self._say_last(HEAD_TOO_LARGE)
+        super().close(exc_info)
+
+    def close_fd(self) -> None:
+        """Called by tornado: the socket itself."""
+        sock, self.socket = self.socket, None  # type: ignore[assignment]
+        if self._lingers and not isinstance(self.error, OSError):
+            self._lingering.close(sock)
+        else:
+            sock.close()
+
+    def close_at_once(self) -> None:
+        """Close without waiting for anything."""
+        self._lingers = False
+        self.close()
+
+    def check_pace(self, now: float, limits: Limits) -> None:
+        """Cut off a client whose head comes too slowly, or who does not read its answer."""
+        if self.closed():
+            return
+        if self._is_in_head and now - (self._head_since or now) > limits.head_seconds:
+            self._say_last(HEAD_TOO_SLOW)
+            self.close()
+        elif not self.writing() or self._sent != self._sent_before:
+            self._moved, self._sent_before = now, self._sent
+        elif now - self._moved > limits.stalled:
+            self.close_at_once()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its client has nothing of a request on the way, and nothing to read."""
+        return self._is_in_head and self._head_since is None and not self.writing()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request of it is being answered: neither read nor written just now."""
+        return not (self.closed() or self.reading() or self.writing())
+
+    @property
+    def _is_in_head(self) -> bool:
+        # A head that is too large at its very first read is so inside `read_until_regex`.
+        return self._head is None or (not self._head.done() and not self.closed())  # type: ignore[attr-defined]
+
+    def _say_last(self, answer: bytes) -> None:
+        if not self.writing():
+            with contextlib.suppress(OSError):
+                self.socket.send(answer)

@@ -1,0 +1,30 @@
+"""Answers of the door itself, before there is a request that a handler could answer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import orjson
+
+
+def raw_answer(status: HTTPStatus, text: str, retry_after: int | None = None) -> bytes:
+    """A whole HTTP response, after which the connection is closed."""
+    body = orjson.dumps({"error": text})
+    again = "" if retry_after is None else f"Retry-After: {retry_after}\r\n"
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n{again}Connection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+HEAD_TOO_LARGE = raw_answer(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request's headers are larger than is allowed"
+)
+HEAD_TOO_SLOW = raw_answer(HTTPStatus.REQUEST_TIMEOUT, "the request's headers came too slowly")
+TOO_MANY_CONNECTIONS = raw_answer(
+    HTTPStatus.SERVICE_UNAVAILABLE, "too many connections are open; close some", 1
+)
+TOO_MANY_OF_ONE = raw_answer(
+    HTTPStatus.TOO_MANY_REQUESTS, "too many connections of your address are open; close some", 1
+)
