@@ -154,7 +154,7 @@ def make_decoder(
         if not _alike(executables[STEP], executables[PREFILL]):
             del executables[PREFILL]
             facts = replace(facts, chunk=1)
-    save_decoder(path, facts, {name: each.save for name, each in executables.items()})
+    save_decoder(path, facts, {name: each.save for name, each in executables.items()}, folder)
     return facts
 
 

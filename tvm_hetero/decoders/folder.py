@@ -5,6 +5,7 @@ net.hetero/
   decoder.json   what the decoder is: family, rows of its caches, slots, tokens of a chunk, ...
   step/          an artifact: one token for each of `batch` sequences
   prefill/       an artifact: `chunk` tokens of one sequence; not there if `chunk` is 1
+  tokenizer.json, ...   for texts, where the model's folder has them (`TEXT_FILES`)
 ```
 Written under a temporary name beside it and renamed when it is whole, like an artifact. This file
 loads without TVM, so that `tvm-hetero show` may ask it what a folder is.
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_hetero.artifact.kinds import DECODER, check_built, is_artifact, is_decoder
+from tvm_hetero.decoders.text_files import copy_text_files
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.util.documents import check_format, read_document, write_atomic
 from tvm_hetero.util.fields import Fields
@@ -112,13 +114,17 @@ def check_target(path: Path) -> None:
 
 
 def save_decoder(
-    path: str | os.PathLike[str], facts: DecoderFacts, parts: Mapping[str, Callable[[Path], None]]
+    path: str | os.PathLike[str],
+    facts: DecoderFacts,
+    parts: Mapping[str, Callable[[Path], None]],
+    model: Path | None = None,
 ) -> None:
     """Write a decoder's folder, whole or not at all; an older one is replaced.
 
     Parameters
     ----------
     parts : for each artifact's name (`STEP`, `PREFILL`) what writes it to a path.
+    model : the model's folder, of which the files for texts are copied.
 
     Raises
     ------
@@ -133,6 +139,8 @@ def save_decoder(
     def fill(folder: Path) -> None:
         for name, save in parts.items():
             save(folder / name)
+        if model is not None:
+            copy_text_files(model, folder)
         document = {"format": FORMAT, **asdict(facts)}
         write_atomic(folder / DECODER, json.dumps(document, indent=1) + "\n")
 

@@ -138,7 +138,7 @@ class Generates:
         """
         requests = self._requests(prompts, max_new_tokens, sampling, stop)
         made = [Generation(request.prompt) for request in requests]
-        with _alone(self):
+        with alone_on(self):
             for event in stream_events(self, requests):
                 if event.token is not None:
                     made[event.sequence].tokens.append(event.token)
@@ -222,7 +222,7 @@ class Generates:
 
 def _stream(stepper: Any, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, int]]:
     error = None
-    with _alone(stepper):
+    with alone_on(stepper):
         for event in stream_events(stepper, requests):
             if event.token is not None:
                 yield event.sequence, event.token
@@ -232,7 +232,7 @@ def _stream(stepper: Any, requests: Sequence[GenerationRequest]) -> Iterator[tup
 
 
 @contextmanager
-def _alone(stepper: Any) -> Iterator[None]:
+def alone_on(stepper: Any) -> Iterator[None]:
     """Refuse a second generation on the same caches.
 
     Raises

@@ -8,7 +8,7 @@ Drawn tokens follow the usual recipe, in this order:
     draw          one of the rest by its probability
 
 The uniform number of a draw comes from a counter-based generator (Philox, Salmon et al., Parallel
-Random Numbers: As Easy as 1, 2, 3, doi:10.1145/2063384.2063405): key (seed, sequence), counter the
+Random Numbers: As Easy as 1, 2, 3, doi:10.1145/2063384.2063405): key (seed, stream), counter the
 position of the token. So a draw depends on nothing that went before: not on the batch, not on what
 else runs, not on whether the sequence was begun again. Of equal logits the lower token comes first.
 """
@@ -69,13 +69,13 @@ class Sampling:
 GREEDY = Sampling()
 
 
-def choose_token(logits: Logits, sampling: Sampling, sequence: int, position: int) -> int:
+def choose_token(logits: Logits, sampling: Sampling, stream: int, position: int) -> int:
     """The token that follows.
 
     Parameters
     ----------
     logits : one for each token.
-    sequence, position : whose token it is, and how many tokens stand before it.
+    stream, position : whose random numbers it takes, and how many tokens stand before it.
 
     Raises
     ------
@@ -92,15 +92,23 @@ def choose_token(logits: Logits, sampling: Sampling, sequence: int, position: in
         return best
     tokens, weights = _candidates(logits, sampling, float(logits[best]))
     sums = np.cumsum(weights)
-    mark = uniform(sampling.seed, sequence, position) * sums[-1]
+    mark = uniform(sampling.seed, stream, position) * sums[-1]
     place = min(int(np.searchsorted(sums, mark, side="right")), len(sums) - 1)
     return place if tokens is None else int(tokens[place])
 
 
-def uniform(seed: int, sequence: int, position: int) -> float:
+def uniform(seed: int, stream: int, position: int) -> float:
     """The random number in [0, 1) of a token."""
-    generator = np.random.Philox(counter=position, key=seed | sequence << 64)
+    generator = np.random.Philox(counter=position, key=seed | stream << 64)
     return float(generator.random_raw() >> 11) * 2.0**-53
+
+
+def find_largest(values: Logits, count: int) -> np.ndarray[Any, Any]:
+    """Where the `count` largest values stand, the largest first, of equal ones the first."""
+    least = np.partition(values, -count)[-count]
+    above = np.flatnonzero(values > least)
+    equal = np.flatnonzero(values == least)[: count - len(above)]
+    return np.concatenate([above[np.argsort(-values[above], kind="stable")], equal])
 
 
 def _candidates(
@@ -109,7 +117,7 @@ def _candidates(
     """Tokens to draw from, the likeliest first, and their weights; None: all, as they stand."""
     tokens: np.ndarray[Any, Any] | None = None
     if 0 < sampling.top_k < len(logits):
-        tokens = _largest(logits, sampling.top_k)
+        tokens = find_largest(logits, sampling.top_k)
         logits = logits[tokens]
     weights = np.exp((logits.astype(np.float64) - largest) / sampling.temperature)
     if sampling.top_p < 1:
@@ -124,16 +132,8 @@ def _nucleus(weights: np.ndarray[Any, Any], share: float) -> np.ndarray[Any, Any
     wanted = share * float(weights.sum())
     count = min(_FIRST, len(weights))
     while True:
-        found = _largest(weights, count)
+        found = find_largest(weights, count)
         sums = np.cumsum(weights[found])
         if sums[-1] >= wanted or count == len(weights):
             return found[: int(np.searchsorted(sums, wanted)) + 1]
         count = min(count * _MORE, len(weights))
-
-
-def _largest(values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Where the `count` largest values stand, the largest first, of equal ones the first."""
-    least = np.partition(values, -count)[-count]
-    above = np.flatnonzero(values > least)
-    equal = np.flatnonzero(values == least)[: count - len(above)]
-    return np.concatenate([above[np.argsort(-values[above], kind="stable")], equal])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tvm_hetero.serve.http.routes import HttpRoute
 from tvm_hetero.serve.oip import health
+from tvm_hetero.serve.openai import chat, completions, handler, models, tokens
 from tvm_hetero.serve.page import assets, scrape, viewers
 
 _MODEL = r"/v2/models/(?P<name>[^/]{1,256})(?:/versions/(?P<version>[0-9]{1,9}))?"
@@ -16,6 +17,14 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v2/health/ready", health.Ready),
         HttpRoute(rf"{_MODEL}/ready", health.ModelReady),
         HttpRoute(r"/v2/?", health.ServerMetadata),
+        HttpRoute(r"/v1/models", models.Models),
+        HttpRoute(r"/v1/models/(?P<name>.{1,256})", models.Model),
+        HttpRoute(r"/v1/completions", completions.Completions),
+        HttpRoute(r"/v1/chat/completions", chat.ChatCompletions),
+        HttpRoute(r"/tokenize", tokens.Tokenize),
+        HttpRoute(r"/detokenize", tokens.Detokenize),
+        HttpRoute(r"/tokenizer_info", tokens.TokenizerInfo),
+        HttpRoute(r"/v1/.*", handler.UnknownPath),
         HttpRoute(r"/metrics", scrape.Scrape),
         HttpRoute(r"/", assets.PageFile),
         HttpRoute(r"/page/(?P<name>[a-z_]{1,32}\.(?:js|css))", assets.PageFile),

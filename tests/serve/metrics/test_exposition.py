@@ -15,9 +15,8 @@ from tvm_hetero.serve.core.events import SWITCH, ServerEvent
 from tvm_hetero.serve.metrics.core_times import CoreTimes
 from tvm_hetero.serve.metrics.exposition import render
 from tvm_hetero.serve.metrics.server_metrics import ServerMetrics
-from tvm_hetero.serve.metrics.token_ledger import SequenceTimes
 from tvm_hetero.serve.models.repository import Repository
-from tvm_hetero.serve.models.statistics import EndedQuery
+from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 
 DASHBOARD = Path(__file__).parents[3] / "examples" / "grafana" / "tvm_hetero.json"
 OPEN = "application/openmetrics-text; version=1.0.0"
@@ -40,9 +39,9 @@ def counted(*, compatible: bool = False) -> ServerMetrics:
     metrics.ledger.end_query(EndedQuery("net", "1", "success", "", 0.5, 1.5, 2.25, 4, 3.0))
     metrics.ledger.end_query(EndedQuery("net", "1", "refused", "queue_full"))
     metrics.ledger.end_query(EndedQuery("net", "1", "failed", slo=3.0))
-    metrics.tokens.first_token("net", "1", 12, 0.2)
-    metrics.tokens.next_token("net", "1", 0.1)
-    metrics.tokens.finish("net", "1", "stop", SequenceTimes(0.1, 0.1, 0.1, 0.3))
+    metrics.tokens.first_token("gpt", "1", 12, 0.2)
+    metrics.tokens.next_token("gpt", "1", 0.1)
+    metrics.tokens.generation_ended(EndedGeneration("gpt", "1", 12, 0, 2, 0.1, 0.2, 0.3, "stop"))
     return metrics
 
 
@@ -85,8 +84,8 @@ def test_what_was_counted_is_told():
     assert told["tvm_hetero_slo_missed_total model=net version=1"] == 1
     assert told["tvm_hetero_model_state model=net state=UNAVAILABLE"] == 1
     assert told["tvm_hetero_cores model=net"] == 1
-    assert told["tvm_hetero_generated_tokens_total model=net version=1"] == 2
-    assert told["tvm_hetero_first_token_seconds_sum model=net version=1"] == 0.2
+    assert told["tvm_hetero_generated_tokens_total model=gpt version=1"] == 2
+    assert told["tvm_hetero_first_token_seconds_sum model=gpt version=1"] == 0.2
     assert told["tvm_hetero_events_total kind=switch"] == 1
     assert told["tvm_hetero_process_cpu_seconds_total"] >= told["tvm_hetero_loop_cpu_seconds_total"]
 
@@ -118,13 +117,13 @@ def test_tritons_counters_are_counters_in_the_format_that_triton_speaks():
 
 def test_vllms_names_have_its_labels_and_units():
     told = samples(counted(compatible=True))
-    assert told["vllm:prompt_tokens_total model_name=net"] == 12
-    assert told["vllm:generation_tokens_total model_name=net"] == 2
-    assert told["vllm:request_success_total finished_reason=stop model_name=net"] == 1
-    assert told["vllm:time_to_first_token_seconds_sum model_name=net"] == 0.2
-    assert told["vllm:inter_token_latency_seconds_count model_name=net"] == 1
-    assert told["vllm:e2e_request_latency_seconds_sum model_name=net"] == pytest.approx(0.3)
-    assert told["vllm:request_queue_time_seconds_bucket le=0.1 model_name=net"] == 1
+    assert told["vllm:prompt_tokens_total model_name=gpt"] == 12
+    assert told["vllm:generation_tokens_total model_name=gpt"] == 2
+    assert told["vllm:request_success_total finished_reason=stop model_name=gpt"] == 1
+    assert told["vllm:time_to_first_token_seconds_sum model_name=gpt"] == 0.2
+    assert told["vllm:inter_token_latency_seconds_count model_name=gpt"] == 1
+    assert told["vllm:e2e_request_latency_seconds_sum model_name=gpt"] == pytest.approx(0.3)
+    assert told["vllm:request_queue_time_seconds_bucket le=0.1 model_name=gpt"] == 1
 
 
 def test_two_servers_count_for_themselves():

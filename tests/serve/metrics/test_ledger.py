@@ -6,8 +6,8 @@ import pytest
 
 from tvm_hetero.serve.metrics.histogram import BOUNDS, TimeHistogram
 from tvm_hetero.serve.metrics.ledger import Ledger, judge
-from tvm_hetero.serve.metrics.token_ledger import SequenceTimes, TokenLedger
-from tvm_hetero.serve.models.statistics import EndedQuery
+from tvm_hetero.serve.metrics.token_ledger import TokenLedger
+from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 
 
 def ended(outcome: str = "success", whole: float = 0.03, slo: float | None = 0.02) -> EndedQuery:
@@ -50,7 +50,7 @@ def test_an_objective_is_met_missed_or_not_judged(query, met):
 
 def test_a_server_whose_models_are_loaded_again_and_again_does_not_grow():
     ledger = Ledger()
-    tokens = TokenLedger(ledger)
+    tokens = TokenLedger(ledger, lambda _: 0.2)
     for version in map(str, range(50)):
         ledger.end_query(EndedQuery("net", version, "success"))
         tokens.first_token("net", version, 1, 0.1)
@@ -71,14 +71,37 @@ def test_a_histogram_adds_up_as_prometheus_wants_it():
 def test_tokens_are_counted_as_they_come():
     now = [100.0]
     ledger = Ledger(lambda: now[0])
-    tokens = TokenLedger(ledger)
+    tokens = TokenLedger(ledger, lambda _: 0.2)
     tokens.first_token("gpt", "1", 12, 0.2)
     now[0] = 101.5
     tokens.next_token("gpt", "1", 0.03)
     tokens.next_token("gpt", "1", 0.04)
-    tokens.finish("gpt", "1", "stop", SequenceTimes(0.1, 0.1, 0.07, 0.27))
+    tokens.generation_ended(EndedGeneration("gpt", "1", 12, 0, 3, 0.1, 0.2, 0.27, "stop"))
     ((_, _, row),) = tokens
     assert (row.prompt, row.generated, row.first.count, row.between.count) == (12, 3, 1, 2)
     assert [second.tokens for second in ledger.recent("gpt").before(102)][-2:] == [1, 2]
     assert row.finished == {"stop": 1}
     assert row.whole.total == 0.27
+    assert row.prefill.total == pytest.approx(0.1)
+    assert row.decode.total == pytest.approx(0.07)
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome", "refused"),
+    [
+        ("stop", "success", {}),
+        ("length", "success", {}),
+        ("deadline", "deadline", {}),
+        ("cancelled", "cancelled", {}),
+        ("failed", "failed", {}),
+        ("refused: queue_full", "refused", {"queue_full": 1}),
+    ],
+)
+def test_a_text_that_is_over_counts_as_a_query(reason, outcome, refused):
+    ledger = Ledger()
+    tokens = TokenLedger(ledger, lambda _: 0.2)
+    tokens.generation_ended(EndedGeneration("gpt", "1", 12, 0, 3, 0.1, 0.2, 0.27, reason))
+    row = ledger.version("gpt", "1")
+    assert row.outcomes == {outcome: 1}
+    assert row.refused == refused
+    assert row.missed == (outcome in ("success", "deadline", "failed"))

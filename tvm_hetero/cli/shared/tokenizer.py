@@ -1,7 +1,7 @@
 """Text in and text out of ``generate``, where the model's folder has a tokenizer.
 
 Decoders themselves know numbers alone. A Hugging Face folder mostly has ``tokenizer.json`` beside
-the weights; the package ``tokenizers`` reads it.
+the weights, which the decoder's folder has then, too; the package ``tokenizers`` reads it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tvm_hetero.decoders.text_files import TOKENIZER, folder_of_texts
 from tvm_hetero.errors import ModelError, UsageError
-
-TOKENIZER = "tokenizer.json"
 
 
 class Tokenizer:
@@ -51,15 +50,16 @@ class Tokenizer:
         return str(self._tokenizer.decode(list(tokens)))
 
 
-def tokenizer_of(source: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer of the model that a decoder was made of (`DecoderFacts.source`).
+def tokenizer_of(path: Path, source: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer of a decoder.
+
+    Parameters
+    ----------
+    path, source : the decoder's folder, and where its model was (`DecoderFacts.source`).
 
     Raises
     ------
     UsageError
-        If the decoder does not say where it came from, or there is no tokenizer.
+        If there is no tokenizer.
     """
-    folder = source.get("path")
-    if not isinstance(folder, str):
-        raise UsageError("--prompt: the decoder does not say where its model is; give --prompt-ids")
-    return Tokenizer(Path(folder) / TOKENIZER)
+    return Tokenizer(folder_of_texts(path, source) / TOKENIZER)

@@ -124,7 +124,7 @@ def _tokenizer(path: Path) -> Tokenizer:
     from tvm_hetero.cli.shared.tokenizer import tokenizer_of
     from tvm_hetero.decoders.folder import read_facts
 
-    return tokenizer_of(read_facts(path).source)
+    return tokenizer_of(path, read_facts(path).source)
 
 
 def read_prompts(texts: list[str] | None, path: Path | None) -> list[list[int]]:

@@ -8,6 +8,7 @@ from typing import Any
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.statistics import GenerationObserver
 
 
 @dataclass(eq=False)
@@ -18,6 +19,7 @@ class ServeContext:
     ----------
     draining : whether the server takes nothing new.
     active : handlers of the requests that are being answered.
+    generation_observers : told of what decoders generate.
     parts : what single protocols keep (by their package's name).
     """
 
@@ -26,6 +28,7 @@ class ServeContext:
     dispatcher: Observed
     draining: bool = False
     active: set[Any] = field(default_factory=set)
+    generation_observers: list[GenerationObserver] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
     @property

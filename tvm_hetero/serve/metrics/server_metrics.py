@@ -15,7 +15,6 @@ from tvm_hetero.serve.metrics.sampler import Sampler
 from tvm_hetero.serve.metrics.token_ledger import TokenLedger
 from tvm_hetero.serve.metrics.triton_names import TritonNames
 from tvm_hetero.serve.metrics.vllm_names import VllmNames
-from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.repository import (
     LOADING,
     READY,
@@ -53,7 +52,7 @@ class ServerMetrics:
         self.repository = repository
         self.is_draining = is_draining
         self.ledger = Ledger()
-        self.tokens = TokenLedger(self.ledger)
+        self.tokens = TokenLedger(self.ledger, self._objective)
         self.events = EventLog()
         self.sampler = Sampler()
         self.cores = cores
@@ -65,9 +64,9 @@ class ServerMetrics:
             self.registry.register(VllmNames(self))
         self._sampling: asyncio.Task[None] | None = None
 
-    def observe(self, dispatcher: Observed) -> None:
-        """Count what this dispatcher's queries become."""
-        dispatcher.observers.append(self.ledger.end_query)
+    def _objective(self, name: str) -> float | None:
+        rows = (standing.model for known, standing in self.repository if known == name)
+        return next((model.slo for model in rows if model is not None), None)
 
     def start(self) -> None:
         """Look at the clock from now on; in the event loop's thread. A second call does nothing."""

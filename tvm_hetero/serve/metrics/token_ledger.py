@@ -1,30 +1,23 @@
 """Tokens of decoders, by model and version: how many, how soon the first, how soon the next.
 
-What generates calls `TokenLedger.first_token` and `TokenLedger.next_token` as tokens come, so that
-a rate is known while long answers are still being written, and `TokenLedger.finish` at the end.
+What generates tells of each token as it comes (`models.statistics.GenerationObserver`), so that a
+rate is known while long answers are still being written. A sequence that is over counts as a query,
+too: a request for several texts is several queries here.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tvm_hetero.serve.metrics.histogram import TimeHistogram
 from tvm_hetero.serve.metrics.ledger import Ledger
 from tvm_hetero.serve.metrics.recent import OneSecond, bin_of
+from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 
+_FINISHED = ("stop", "length")
 _VERSIONS = 4  # of a model that are kept
-
-
-@dataclass(frozen=True)
-class SequenceTimes:
-    """Where the time of a sequence went (s): before its turn, its prompt, its tokens, in all."""
-
-    queued: float
-    prefill: float
-    decode: float
-    whole: float
 
 
 @dataclass(eq=False)
@@ -36,7 +29,8 @@ class TokenCounts:
     prompt, generated : tokens that were read, and written.
     first : from door to first token (s); between : between two tokens of a sequence (s).
     finished : sequences by why they ended (``stop``, ``length``, ...).
-    queued, prefill, decode, whole : of `SequenceTimes`.
+    queued, prefill, decode, whole : of sequences that were finished: before their turn, of their
+        prompts, of their tokens, from door to end (s).
     """
 
     prompt: int = 0
@@ -51,10 +45,16 @@ class TokenCounts:
 
 
 class TokenLedger:
-    """What is counted of decoders; for the event loop's thread."""
+    """What is counted of decoders; for the event loop's thread.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Parameters
+    ----------
+    objective : the seconds in which a model's queries should be answered; None: it has none.
+    """
+
+    def __init__(self, ledger: Ledger, objective: Callable[[str], float | None]) -> None:
         self._ledger = ledger
+        self._objective = objective
         self._models: dict[str, dict[str, TokenCounts]] = {}
 
     def __iter__(self) -> Iterator[tuple[str, str, TokenCounts]]:
@@ -80,14 +80,21 @@ class TokenLedger:
         row.between.add(seconds)
         self._count(model, row).between[bin_of(seconds)] += 1
 
-    def finish(self, model: str, version: str, reason: str, times: SequenceTimes) -> None:
-        """A sequence is over."""
-        row = self._row(model, version)
-        row.finished[reason] += 1
-        row.queued.add(times.queued)
-        row.prefill.add(times.prefill)
-        row.decode.add(times.decode)
-        row.whole.add(times.whole)
+    def generation_ended(self, ended: EndedGeneration) -> None:
+        """A sequence is over, or a request was refused."""
+        outcome, _, refused = ended.reason.partition(": ")
+        if outcome in _FINISHED:
+            outcome = "success"
+            row = self._row(ended.model, ended.version)
+            row.finished[ended.reason] += 1
+            row.queued.add(ended.queued)
+            row.prefill.add(max(0.0, ended.first_token - ended.queued))
+            row.decode.add(max(0.0, ended.whole - ended.first_token))
+            row.whole.add(ended.whole)
+        self._ledger.end_query(
+            EndedQuery(ended.model, ended.version, outcome, refused, ended.queued,
+                       ended.whole - ended.queued, ended.whole, 1, self._objective(ended.model))
+        )  # fmt: skip
 
     def _count(self, model: str, row: TokenCounts) -> OneSecond:
         row.generated += 1

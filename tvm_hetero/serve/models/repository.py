@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.serve.core.refusal import (
     DRAINING,
@@ -25,6 +24,7 @@ from tvm_hetero.serve.core.refusal import (
     RefusedError,
     UnknownModelError,
 )
+from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import TensorModel
@@ -56,7 +56,7 @@ class ServedModel:
     version: str
     path: Path
     tensors: TensorModel | None
-    decoder: Decoder | None
+    decoder: DecoderModel | None
     slo: float | None = None
     statistics: ModelStatistics = field(default_factory=ModelStatistics)
     holders: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -292,14 +292,15 @@ class Repository:
         runner = open_model(name, version, path)
         try:
             seen = verify(runner, golden, may_change=may_change)
+            tensors = decoder = None
             if isinstance(runner, TensorModel):
                 self._pool.add(runner)
+                tensors = runner
+            else:
+                decoder = DecoderModel(name, version, runner, path)
         except BaseException:
             runner.close()
             raise
-        tensors, decoder = (
-            (None, runner) if isinstance(runner, Decoder) else (runner, None)
-        )  # fmt: skip
         return ServedModel(name, version, path, tensors, decoder, self._slo.get(name)), seen
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 _NANO = 1_000_000_000
 
@@ -38,6 +39,55 @@ class EndedQuery:
     whole: float = 0.0
     items: int = 0
     slo: float | None = None
+
+
+@dataclass(frozen=True)
+class EndedGeneration:
+    """A text that a decoder was asked for, and that is over.
+
+    Attributes
+    ----------
+    model, version : who was asked.
+    prompt_tokens, cached_tokens, new_tokens : that were given, of these those whose rows were there
+        already, and that were generated.
+    queued, first_token, whole : seconds from the door to a slot, to the first token, to the end; of
+        what did not come 0.
+    reason : ``stop``, ``length``, ``deadline``, ``cancelled``, ``failed``; or ``refused: WHY``, WHY
+        being one of `serve.core.refusal.REASONS`, once for a request however many texts it is for.
+    """
+
+    model: str
+    version: str
+    prompt_tokens: int
+    cached_tokens: int
+    new_tokens: int
+    queued: float
+    first_token: float
+    whole: float
+    reason: str
+
+    @property
+    def between_tokens(self) -> float | None:
+        """Mean seconds from one token to the next; None: there were not two."""
+        if self.new_tokens < 2:
+            return None
+        return (self.whole - self.first_token) / (self.new_tokens - 1)
+
+
+class GenerationObserver(Protocol):
+    """Told of what decoders generate, while they do; in the event loop's thread."""
+
+    def first_token(self, model: str, version: str, prompt: int, seconds: float) -> None:
+        """A text's first token is there, so many seconds after its request came."""
+        ...
+
+    def next_token(self, model: str, version: str, seconds: float) -> None:
+        """A further token is there, so many seconds after the one before it."""
+        ...
+
+    def generation_ended(self, ended: EndedGeneration) -> None:
+        """A text is over, or a request was refused."""
+        ...
 
 
 @dataclass

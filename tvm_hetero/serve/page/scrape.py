@@ -27,7 +27,8 @@ def count_all(context: ServeContext, cores: Sequence[int], pool: OwnerLog) -> Se
         lambda: context.draining,
         compatible=context.options.compatible_metrics,
     )
-    metrics.observe(context.dispatcher)
+    context.dispatcher.observers.append(metrics.ledger.end_query)
+    context.generation_observers.append(metrics.tokens)
     context.parts[PART] = metrics
     return metrics
 

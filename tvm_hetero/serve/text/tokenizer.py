@@ -1,0 +1,110 @@
+"""Text to tokens and back, as the model's own tokenizer has it; and the bytes of each token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+import tokenizers
+
+from tvm_hetero.errors import ModelError
+
+# Characters that a text may have more than its tokens: what a tokenizer drops, such as blanks.
+_SLACK = 1024
+
+
+class TextTokenizer:
+    """A tokenizer of the package `tokenizers`, without the cutting and padding of its file.
+
+    Parameters
+    ----------
+    path : of ``tokenizer.json``.
+
+    Raises
+    ------
+    ModelError
+        If the file is no tokenizer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            document = path.read_bytes()
+            self._tokenizer: Any = tokenizers.Tokenizer.from_str(document.decode())
+        except Exception as error:  # the package raises nothing more particular
+            raise ModelError(f"{path.name} is no tokenizer: {error}") from None
+        self._tokenizer.no_truncation()  # a prompt that is cut in silence is a wrong answer
+        self._tokenizer.no_padding()
+        self._kinds = set(_decoder_kinds(orjson.loads(document).get("decoder")))
+        self._added = dict(self._tokenizer.get_added_tokens_decoder())
+        self._bytes: dict[int, bytes] = {}
+
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """The tokens of a text; `special`: with those that the model wants around it."""
+        return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
+
+    def decode(self, tokens: Iterable[int]) -> str:
+        """The text of some tokens; special ones have none."""
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
+
+    def find(self, text: str) -> int | None:
+        """The number of a token that is called so."""
+        found = self._tokenizer.token_to_id(text)
+        return None if found is None else int(found)
+
+    def most_characters(self, tokens: int) -> int:
+        """How long a text of so many tokens may be: a longer one need not be looked at."""
+        return tokens * (self._longest + 1) + _SLACK
+
+    def bytes_of(self, token: int) -> bytes:
+        """What a token stands for: of a character in several tokens, each has some bytes."""
+        if token not in self._bytes:
+            self._bytes[token] = self._find_bytes(token)
+        return self._bytes[token]
+
+    def label(self, token: int) -> str:
+        """A token as text; where its bytes are none, ``bytes:\\xe2\\x82`` as OpenAI writes it."""
+        data = self.bytes_of(token)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._tokenizer.get_vocab(with_added_tokens=True)), default=1)
+
+    def _find_bytes(self, token: int) -> bytes:
+        if token in self._added:
+            return str(self._added[token].content).encode()
+        name = self._tokenizer.id_to_token(token)
+        if name is None:
+            return b""
+        if "ByteLevel" in self._kinds:
+            return b"".join(_BYTES.get(letter, letter.encode()) for letter in name)
+        if "ByteFallback" in self._kinds and len(name) == 6 and name.startswith("<0x"):
+            return bytes([int(name[3:5], 16)])
+        if self._kinds & {"Metaspace", "Replace"}:
+            return str(name).replace("▁", " ").encode()
+        return self.decode([token]).encode()
+
+
+def _decoder_kinds(decoder: Mapping[str, Any] | None) -> Iterable[str]:
+    if decoder is None:
+        return
+    yield str(decoder.get("type"))
+    for each in decoder.get("decoders") or ():
+        yield from _decoder_kinds(each)
+
+
+def _byte_letters() -> Mapping[str, int]:
+    """The letters by which byte-level tokenizers write bytes (GPT-2's table)."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in plain]
+    letters = {chr(byte): byte for byte in plain}
+    return letters | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
+_BYTES = {letter: bytes([byte]) for letter, byte in _byte_letters().items()}
