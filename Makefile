@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers node-clients lm-eval format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers node-clients lm-eval browser format lint types tests fuzz bench results clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -65,6 +65,12 @@ build/lm_eval/bin/lm_eval:
 	$(PYTHON) -m venv build/lm_eval
 	build/lm_eval/bin/python -m pip install --quiet --disable-pip-version-check "lm-eval[api]==0.4.13"
 
+# The server's page is tested in a real browser. Without one those tests are skipped (in CI: fail).
+browser:
+	@test -x /usr/bin/chromium || { test "$$(id -u)" = 0 && apt-get update -qq && \
+		apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || \
+		echo "no browser for the tests of the server's page: apt-get install chromium" >&2
+
 format: peers
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -77,7 +83,7 @@ types: peers
 	$(BIN)/mypy --num-workers 2
 
 # Two at a time, a file after the other; then those that measure, or have a deadline, by themselves.
-tests: peers node-clients
+tests: peers node-clients browser
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 

@@ -47,11 +47,13 @@ EXTRAS = {
     # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes.
     "serve": ["tornado>=6.6.1", "orjson", "msgspec", "prometheus_client", "jinja2", "tokenizers"],
     "test": [
+        "axe-playwright-python",  # has axe-core: whether all can use the server's page
         "cloudpickle",
         "hypothesis",
         "mypy",
         "onnxruntime",
         "openai>=3",
+        "playwright",
         "psutil",
         "pytest",
         "pytest-xdist",
@@ -64,6 +66,8 @@ EXTRAS = {
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }
+
+EXTRAS["test"] += EXTRAS["serve"]
 
 # The Pythons here are those of .github/workflows/ci.yml (tests/test_packaging.py).
 CLASSIFIERS = [
@@ -206,6 +210,7 @@ setup(
             "py.typed",
             "platforms/*.yaml",
             "serve/http/openapi/*.json",
+            "serve/page/static/*",
             "zoo/data/*.json",
             "zoo/data/*.layers",
             "include/tvm_hetero/*.h",

@@ -70,7 +70,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "planning": (("helix",), ("",)),
     "report": (("", "schedule"), ("online", "planning", "run")),
     "serve": (
-        ("core",), ("scheduling",), ("scheduling.policies",), ("metrics", "text"), ("models",),
+        ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",), ("metrics",),
         ("http",),
         ("admin", "oip", "openai", "page"), ("",), ("load_test",),
     ),

@@ -2,9 +2,9 @@
 
 core          queries, refusals, limits, options
 scheduling    which query gets which share of the cores: pure functions (Accordion, and others)
-metrics       what is counted, and the forms in which it is read
 text          templates, tokens, stop texts
 models        what is served, by name and version; the dispatcher that gives each its turn
+metrics       what is counted, and the forms in which it is read
 http          one router and the door that all requests pass
 oip, openai   the protocols that clients speak
 admin, page   for who runs the server

@@ -7,6 +7,7 @@ from tvm_hetero.serve.http import openapi
 from tvm_hetero.serve.http.routes import HttpRoute
 from tvm_hetero.serve.oip import health, infer, metadata, model_stats
 from tvm_hetero.serve.openai import chat, completions, handler, models, tokens
+from tvm_hetero.serve.page import assets, scrape, viewers
 
 _MODEL = r"/v2/models/(?P<name>[^/]{1,256})(?:/versions/(?P<version>[0-9]{1,9}))?"
 
@@ -35,4 +36,10 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/detokenize", tokens.Detokenize),
         HttpRoute(r"/tokenizer_info", tokens.TokenizerInfo),
         HttpRoute(r"/v1/.*", handler.UnknownPath),
+        HttpRoute(r"/metrics", scrape.Scrape),
+        HttpRoute(r"/", assets.PageFile),
+        HttpRoute(r"/page/(?P<name>[a-z_]{1,32}\.(?:js|css))", assets.PageFile),
+        HttpRoute(r"/page/state\.json", viewers.PageState),
+        HttpRoute(r"/page/events", viewers.PageEvents),
+        HttpRoute(r"/page/plans/(?P<name>[^/]{1,256})", viewers.PagePlan),
     ]

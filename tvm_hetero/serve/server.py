@@ -27,6 +27,7 @@ from tvm_hetero.serve.http.routes import HttpRoute, make_application
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 from tvm_hetero.serve.scheduling.scheduler import Scheduler
 
@@ -47,6 +48,7 @@ class ModelServer:
     ----------
     port : on which it listens, once it has started.
     context : what its handlers share.
+    metrics : what is counted.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class ModelServer:
         for name, path in models.items():
             repository.enter(name, path)
         self.context = ServeContext(self.options, repository, Observed(pool))
+        self.metrics = count_all(self.context, cores, pool)
         self.port = 0
         self._http: DoorServer | None = None
 
@@ -100,6 +103,7 @@ class ModelServer:
         application = make_application(self.context, self._routes)
         self._http = DoorServer(application, limits)
         self._http.add_sockets(sockets)
+        self.metrics.start()
         self.port = sockets[0].getsockname()[1]
 
     @property
@@ -121,6 +125,7 @@ class ModelServer:
 
     async def stop(self) -> None:
         """Close all: what is in flight fails."""
+        self.metrics.stop()
         if self._http is not None:
             await self._http.close()
             self._http = None

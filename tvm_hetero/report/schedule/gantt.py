@@ -30,7 +30,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   .gantt { --ink: #e5e7eb; --faint: #9ca3af; --grid: #30363f; --band: #1b2027;
     --value: #ff8a7a; --bound: #84b6ff; --edge: #14181e; } }
-.gantt text { fill: var(--ink); }
+.gantt text:where(:not([fill])) { fill: var(--ink); }
 .gantt .faint { fill: var(--faint); font-size: 11px; }
 .gantt .grid { stroke: var(--grid); stroke-width: 1; }
 .gantt .band { fill: var(--band); }
@@ -188,7 +188,8 @@ def _bar(interval: Interval, family: ColorFamily, axes: Axes) -> str:
     fits = int((width - 6) / _CHARACTER)
     name = printable(interval.name, limit=None)
     if fits >= min(len(name), 8):
-        style = f' style="fill:{family.text}"'
+        # No style: a page that allows none in its text may show the chart, too.
+        style = f' fill="{family.text}"'
         middle = y + (_BAR + _ROW * (runs[0][1] - 1)) / 2 + 4
         parts.append(_text(x + width / 2, middle, printable(name, fits), "middle", style))
     return "".join([*parts, "</g>"])
