@@ -201,7 +201,7 @@ class Repository:
                 reason=QUEUE_FULL, retry_after=1.0,
             )  # fmt: skip
         self._changes[name] = self._changes.get(name, 0) + 1
-        return await asyncio.shield(self._spawn(self._in_turn(name, change)))
+        return await asyncio.shield(self.spawn(self._in_turn(name, change)))
 
     async def _in_turn(self, name: str, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
@@ -220,7 +220,7 @@ class Repository:
         version = self._versions.get(name, 0) + 1
         golden = self._golden.get(name)
         try:
-            new, seen = await _in_thread(lambda: self._open(name, str(version), golden, may_change))
+            new, seen = await in_thread(lambda: self._open(name, str(version), golden, may_change))
         except Exception as error:
             text = str(error) if isinstance(error, HeteroError) else "internal error"
             standing.state, standing.reason = (READY if old else UNAVAILABLE), text
@@ -228,7 +228,7 @@ class Repository:
         self._versions[name], self._golden[name] = version, seen
         self._standings[name] = Standing(READY, "", new)
         if old is not None:
-            self._spawn(_close_when_idle(old))
+            self.spawn(_close_when_idle(old))
         return new
 
     async def _remove(self, name: str, asking: asyncio.Task[Any] | None) -> None:
@@ -240,7 +240,8 @@ class Repository:
             await _close_when_idle(old)
         self._standings[name] = Standing(UNAVAILABLE, "unloaded")
 
-    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run something that no client can cancel, and that `close` waits for."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -289,8 +290,9 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
-    """In a thread of its own that does not keep the process alive: a load can take long."""
+async def in_thread(work: Callable[[], T]) -> T:
+    """What some work gives, in a thread of its own; one that does not keep the process alive,
+    because a load can take long."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
