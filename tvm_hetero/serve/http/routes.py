@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tornado.web import Application, HTTPError
 
 from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.delegate import DoorApplication
 from tvm_hetero.serve.http.handler import ApiHandler
 
 
@@ -32,7 +33,7 @@ class NoRoute(ApiHandler):
 def make_application(context: ServeContext, routes: Iterable[HttpRoute]) -> Application:
     """The application that tornado serves."""
     given: dict[str, Any] = {"context": context}
-    return Application(
+    return DoorApplication(
         [(route.pattern, route.handler, given) for route in routes],
         default_handler_class=NoRoute,
         default_handler_args=given,

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _NANO = 1_000_000_000
+MOST_ITEMS = 64
+"""Queries of more elements are counted as of so many: clients choose the number."""
 
 # Told of each query that ended: seconds in the queue, of computing, and what became of it.
 Observer = Callable[["EndedQuery"], object]
@@ -62,6 +64,8 @@ class ModelStatistics:
     items, executions : elements that were computed, and requests of executors that did it.
     last : when the last query came, by `time.time`; 0: none has.
     success, fail, queue, infer : of whole queries, and of their phases.
+    decode, encode : from a request's bytes to arrays, and back.
+    by_items : of computing, by queries' numbers of elements.
     pending : queries that are in now.
     """
 
@@ -72,6 +76,9 @@ class ModelStatistics:
     fail: PhaseTime = field(default_factory=PhaseTime)
     queue: PhaseTime = field(default_factory=PhaseTime)
     infer: PhaseTime = field(default_factory=PhaseTime)
+    decode: PhaseTime = field(default_factory=PhaseTime)
+    encode: PhaseTime = field(default_factory=PhaseTime)
+    by_items: dict[int, PhaseTime] = field(default_factory=dict)
     pending: int = 0
 
     def begin(self) -> None:
@@ -86,6 +93,7 @@ class ModelStatistics:
             self.success.add(query.whole)
             self.queue.add(query.queued)
             self.infer.add(query.computed)
+            self.by_items.setdefault(min(query.items, MOST_ITEMS), PhaseTime()).add(query.computed)
             self.items += query.items
             self.executions += query.items
         else:

@@ -1,0 +1,176 @@
+"""``POST /v2/models/NAME[/versions/V]/infer``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import Generator
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from tvm_hetero.executor.tensors import ALIGNMENT
+from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery
+from tvm_hetero.serve.core.refusal import TOO_LARGE, AccessError, RefusedError, RequestError
+from tvm_hetero.serve.http.handler import ApiHandler
+from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
+from tvm_hetero.serve.oip.answers import write_answer
+from tvm_hetero.serve.oip.npy import NPY, write_npy
+from tvm_hetero.serve.oip.numbers import take_turns
+from tvm_hetero.serve.oip.parameters import scheduling_by_headers, scheduling_by_parameters
+from tvm_hetero.serve.oip.requests import Body, InferRequest, read_json, read_raw, read_saved
+
+HEAD_LENGTH = "Inference-Header-Content-Length"
+_BYTES = "application/octet-stream"
+# The last is what curl says if it is told nothing.
+_TAKEN = ("", "application/json", _BYTES, NPY, "application/x-www-form-urlencoded")
+
+T = TypeVar("T")
+
+
+class Infer(ApiHandler):
+    """A query, from its door to its answer."""
+
+    answers_while_draining: ClassVar[bool] = False
+
+    def check_door(self) -> None:
+        """Refuse what headers and path tell: unknown models, forms, and what comes too late."""
+        headers = self.request.headers
+        self._type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if self._type not in _TAKEN:
+            raise AccessError(f"expected {_TAKEN[1]}, {_BYTES} or {NPY}", 415)
+        if headers.get("Content-Encoding", "identity") not in ("identity", "gzip"):
+            raise AccessError("bodies are taken as they are, or as gzip", 415)
+        self._head = _head_length(headers.get(HEAD_LENGTH))
+        self._scheduling = scheduling_by_headers(headers, self.arrived)
+        model = self.context.repository.find(**self.path_kwargs)
+        _tensors_of(model)
+        deadline, priority = self._scheduling
+        self.context.dispatcher.check_door(model.name, model.version, deadline, priority)
+        self._reserve()
+
+    def data_received(self, chunk: bytes) -> None:
+        """Copy what came to where the first tensor is aligned, and can be used without a copy."""
+        if self._room is None:
+            self.body += chunk
+            return
+        self._room[self._filled : self._filled + len(chunk)] = chunk
+        self._filled += len(chunk)
+
+    async def post(self, name: str, version: str | None = None) -> None:
+        """Read, compute, answer."""
+        body = await self._whole_body()
+        model, request = await self._read(body, name, version)
+        tensors = _tensors_of(model)
+        deadline, priority = scheduling_by_parameters(
+            request.parameters, self.arrived, self._scheduling
+        )
+        query = InferenceQuery(request.inputs, request.items, deadline, priority, self.arrived)
+        work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
+        answer = await self.attend(work)
+        begun = time.monotonic()
+        await self._write(model, request, answer)
+        model.statistics.encode.add(time.monotonic() - begun)
+
+    async def _read(
+        self, body: Body, name: str, version: str | None
+    ) -> tuple[ServedModel, InferRequest]:
+        """The request, and the model that takes queries after it was read."""
+        model = self.context.repository.find(name, version)
+        while True:
+            begun = time.monotonic()
+            request = await self._steps(self._request(body, _tensors_of(model).signature))
+            model.statistics.decode.add(time.monotonic() - begun)
+            now = self.context.repository.find(name, version)
+            if now is model:
+                return model, request
+            model = now  # another version came meanwhile: is it a request for that one, too?
+
+    def _request(
+        self, body: Body, signature: Signature
+    ) -> Generator[None, None, InferRequest]:
+        names = self.get_query_arguments("output")
+        if self._type == NPY:
+            return read_saved(body, signature, names)
+        if self._head == 0:
+            return read_raw(body, signature, names)
+        return (yield from read_json(body, self._head, signature))
+
+    async def _write(
+        self, model: ServedModel, request: InferRequest, answer: InferenceAnswer
+    ) -> None:
+        if NPY in self.request.headers.get("Accept", ""):
+            if len(request.outputs) != 1:
+                names = " or ".join(f"?output={each.name}" for each in request.outputs)
+                raise AccessError(f"a .npy file has one array; choose one: {names}", 406)
+            self.send([write_npy(answer.outputs[request.outputs[0].name])], NPY)
+            return
+        written = await self._steps(write_answer((model.name, model.version), request, answer))
+        if written.tensors is None:
+            self.send([written.head], "application/json")
+        else:
+            self.set_header(HEAD_LENGTH, str(len(written.head)))
+            self.send([written.head, *written.tensors], _BYTES)
+
+    async def _steps(self, steps: Generator[None, None, T]) -> T:
+        """Take steps; those who hang up take no more."""
+        return await self.attend(take_turns(steps))
+
+    def _reserve(self) -> None:
+        """Memory for a body whose length is told, in which the first tensor is aligned."""
+        self._room: memoryview | None = None
+        self._filled = 0
+        length = self.request.headers.get("Content-Length", "")
+        if self._head is None or not length.isdecimal() or "Content-Encoding" in self.request.headers:
+            return
+        room = np.empty(int(length) + ALIGNMENT, np.uint8)
+        begin = -(room.ctypes.data + self._head) % ALIGNMENT
+        self._room = room.data[begin : begin + int(length)]
+
+    async def _whole_body(self) -> Body:
+        body: Body = self.body if self._room is None else self._room
+        if self.request.headers.get("Content-Encoding") == "gzip":
+            limit = self.context.options.limits.body
+            body = await asyncio.to_thread(_decompressed, bytes(body), limit)
+        if self._head is not None and self._head > len(body):
+            raise RequestError(
+                f"{HEAD_LENGTH} is {self._head}; the body has {len(body)} bytes"
+            )
+        return body
+
+
+def _tensors_of(model: ServedModel) -> TensorModel:
+    if model.tensors is None:
+        raise RequestError(
+            f"{model.name!r} is a decoder of texts: ask for them at /v1/completions"
+        )
+    return model.tensors
+
+
+def _head_length(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or len(text) > 12:
+        raise RequestError(f"{HEAD_LENGTH}: expected a number of bytes")
+    return int(text)
+
+
+def _decompressed(body: bytes, limit: int) -> bytearray:
+    """A gzip body; no more than the limit is ever there."""
+    stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        whole = bytearray(stream.decompress(body, limit + 1))
+    except zlib.error:
+        raise RequestError("the body is no gzip") from None
+    if len(whole) > limit:
+        raise RefusedError(
+            f"the body has more than {limit} bytes when it is decompressed",
+            reason=TOO_LARGE, status=413,
+        )  # fmt: skip
+    if not stream.eof or stream.unused_data:
+        raise RequestError("the body's gzip ends before its end, or after it")
+    return whole
+
+

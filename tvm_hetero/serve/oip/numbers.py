@@ -1,0 +1,148 @@
+"""Numbers of a tensor as JSON has them, nested or flat: strictly, and a piece at a time.
+
+A parser that reads a million numbers in one call holds up the event loop (and the interpreter: a
+thread would not help) for tens of milliseconds, so that the text is read in pieces, and others get
+their turn between two of them.
+
+Brackets say what they say by their order alone: what is left of a text when all but ``[],`` is
+taken away has to be the text that the shape prescribes. Then they can be left out, and the numbers
+are a flat list, which is cut at any comma. No number may be missing, too large for its type, a
+truth value, or of a fraction where integers are expected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Generator, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import orjson
+
+from tvm_hetero.serve.core.refusal import RequestError
+
+_PIECE = 96 << 10  # bytes that are read in about half a millisecond
+_WRITTEN = 16 << 10  # numbers that are written in as long
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[],"))
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    "b": msgspec.json.Decoder(list[bool]),
+    "i": msgspec.json.Decoder(list[int]),
+    "u": msgspec.json.Decoder(list[int]),
+    "f": msgspec.json.Decoder(list[float]),
+}
+
+T = TypeVar("T")
+
+
+async def take_turns(steps: Generator[None, None, T]) -> T:
+    """What steps return; other tasks of the loop run between two of them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        await asyncio.sleep(0)
+
+
+def read_numbers(
+    text: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Generator[None, None, np.ndarray[Any, Any]]:
+    """An array of a JSON text, whose numbers may be nested as the shape says, or flat.
+
+    Raises
+    ------
+    RequestError
+        If it is no such text.
+    """
+    count = math.prod(shape)
+    if 2 * count - 1 > len(text):  # before anything is allocated
+        raise RequestError(f"expected {count} numbers, got {text.count(b',') + 1} or fewer")
+    frame = _frame(shape, text)
+    array = np.empty(count, dtype)
+    at = done = 0
+    for piece in _pieces(text):
+        if done:
+            yield
+        brackets = piece.translate(None, _NO_BRACKETS)
+        values = _decoded(piece, dtype)
+        if frame[at : at + len(brackets)] != brackets or done + len(values) > count:
+            raise _ill_formed(shape)
+        array[done : done + len(values)] = _converted(values, dtype)
+        at, done = at + len(brackets) + 1, done + len(values)
+    if done != count or at != len(frame) + 1:
+        raise _ill_formed(shape)
+    return array.reshape(shape)
+
+
+def write_numbers(array: np.ndarray[Any, Any]) -> Generator[None, None, bytes]:
+    """An array's numbers as a flat JSON list.
+
+    Raises
+    ------
+    RequestError
+        If one of them is none (NaN, infinite), which JSON has no word for.
+    """
+    flat = np.ascontiguousarray(array).reshape(-1)
+    parts = []
+    for begin in range(0, max(1, flat.size), _WRITTEN):
+        if begin:
+            yield
+        piece = flat[begin : begin + _WRITTEN]
+        if piece.dtype.kind == "f" and not np.isfinite(piece).all():
+            raise RequestError(
+                "the output has NaN or infinite numbers, which JSON cannot say; ask for it as "
+                'bytes ("parameters": {"binary_data": true})'
+            )
+        parts.append(orjson.dumps(piece, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1])
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _pieces(text: bytes) -> Iterator[bytes]:
+    """A text cut at commas."""
+    begin = 0
+    while begin < len(text):
+        end = text.find(b",", begin + _PIECE)
+        end = len(text) if end < 0 else end
+        yield text[begin:end]
+        begin = end + 1
+
+
+def _frame(shape: tuple[int, ...], text: bytes) -> bytes:
+    """The brackets and commas of an array of this shape, nested if the text is."""
+    is_nested = text[:256].translate(None, _NO_BRACKETS)[:2] == b"[["
+    if not is_nested:
+        return b"[" + b"," * (math.prod(shape) - 1) + b"]"
+    frame = b""
+    for size in reversed(shape):
+        frame = b"[" + b",".join([frame] * size) + b"]"
+    return frame
+
+
+def _decoded(piece: bytes, dtype: np.dtype[Any]) -> list[Any]:
+    numbers = b"[" + piece.translate(None, b"[]") + b"]"
+    try:
+        values: list[Any] = _DECODERS[dtype.kind].decode(numbers)
+    except msgspec.DecodeError as error:
+        raise RequestError(f"its data: {str(error).partition(' - at')[0]}") from None
+    return values
+
+
+def _converted(values: list[Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(values, dtype)
+    except OverflowError:
+        raise RequestError(f"its data: a number is out of the range of {dtype.name}") from None
+    if dtype.itemsize < 8 and dtype.kind == "f" and not np.isfinite(array).all():
+        raise RequestError(f"its data: a number is out of the range of {dtype.name}")
+    return array
+
+
+def _ill_formed(shape: tuple[int, ...]) -> RequestError:
+    return RequestError(
+        f"its data is not {math.prod(shape)} numbers, flat or nested as its shape "
+        f"{list(shape)} says"
+    )
