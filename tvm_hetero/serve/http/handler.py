@@ -8,7 +8,7 @@
 
 A handler's coroutine is cancelled when its client hangs up, and so is what it waits for. Handlers
 are driven by `http.delegate`, not by tornado's own: `open` when the headers are there, `respond`
-when the body is. From its head to its end a request is in the context's `active`: what a server that
+when the body is. From head to end a request is in the context's `active`: what a server that
 is told to end waits for, and in the end gives up.
 """
 
@@ -31,6 +31,7 @@ from tornado.web import HTTPError, RequestHandler
 from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
+from tvm_hetero.serve.models.repository import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _JSON = "application/json"
@@ -75,6 +76,7 @@ class ApiHandler(RequestHandler):
         self._is_gone = False
         self._is_coming = True
         self._received = 0
+        self._models: list[ServedModel] = []
         self._given_up: BaseException | None = None
         context.active.add(self)
         if context.draining:
@@ -154,6 +156,13 @@ class ApiHandler(RequestHandler):
         self._check_size()
         self.check_door()
 
+    def find_model(self, name: str, version: str | None = None) -> ServedModel:
+        """As `Repository.find`; the model is not closed before this request is answered."""
+        model = self.context.repository.find(name, version)
+        model.users.add(self)
+        self._models.append(model)
+        return model
+
     def check_door(self) -> None:
         """What a route refuses by its path and headers alone."""
 
@@ -170,6 +179,8 @@ class ApiHandler(RequestHandler):
     def on_finish(self) -> None:
         """Called by tornado when the answer is written."""
         self.context.active.discard(self)
+        for model in self._models:
+            model.users.discard(self)
 
     def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
         """Answer; while a small body is still coming, without closing the connection, of which

@@ -36,7 +36,7 @@ from tvm_hetero.util.quote import quote
 READY, LOADING, UNLOADING, UNAVAILABLE = "READY", "LOADING", "UNLOADING", "UNAVAILABLE"
 _LOOKS = 0.005  # seconds between two looks at whether a model is idle
 _MOST_CHANGES = 8  # of one name that wait for each other
-_HELD = 60.0  # seconds for which a request that has found a model can keep it from being closed
+_HELD = 60.0  # seconds for which who has found a model can keep it from being closed
 T = TypeVar("T")
 
 
@@ -50,7 +50,7 @@ class ServedModel:
     path : of its artifact.
     tensors, decoder : what runs it; one of them is None.
     slo : seconds in which its queries shall be answered; None: no objective.
-    holders : tasks that have found it and may still ask it for something.
+    users : who has found it and may still ask it for something (`ApiHandler.find_model`).
     """
 
     name: str
@@ -60,14 +60,7 @@ class ServedModel:
     decoder: Decoder | None
     slo: float | None = None
     statistics: ModelStatistics = field(default_factory=ModelStatistics)
-    holders: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    def hold(self) -> None:
-        """Stay open until the task that calls this has ended."""
-        task = asyncio.current_task()
-        if task is not None and task not in self.holders:
-            self.holders.add(task)
-            task.add_done_callback(self.holders.discard)
+    users: set[object] = field(default_factory=set)
 
     def close(self) -> None:
         """Stop what runs it; what is in flight fails."""
@@ -122,7 +115,7 @@ class Repository:
         self._standings[name] = Standing(UNAVAILABLE, "not loaded")
 
     def find(self, name: str, version: str | None = None) -> ServedModel:
-        """The model that takes queries under a name; it stays open until the task that asks ends.
+        """The model that takes queries under a name.
 
         Raises
         ------
@@ -145,7 +138,6 @@ class Repository:
             raise UnknownModelError(
                 f"there is no version {quote(version)} of {name!r}; there is {model.version}"
             )
-        model.hold()
         return model
 
     async def load(self, name: str, *, may_change: bool = False) -> ServedModel:
@@ -174,8 +166,7 @@ class Repository:
         UnknownModelError, RefusedError
             As `load`.
         """
-        asking = asyncio.current_task()
-        await self._change(name, lambda: self._remove(name, asking))
+        await self._change(name, lambda: self._remove(name))
 
     def close_door(self) -> None:
         """Load and unload nothing any more."""
@@ -231,12 +222,10 @@ class Repository:
             self.spawn(_close_when_idle(old))
         return new
 
-    async def _remove(self, name: str, asking: asyncio.Task[Any] | None) -> None:
+    async def _remove(self, name: str) -> None:
         old = self._standings[name].model
         self._standings[name] = Standing(UNLOADING, "unloading")
         if old is not None:
-            if asking is not None:
-                old.holders.discard(asking)  # who asks for it does not wait for itself
             await _close_when_idle(old)
         self._standings[name] = Standing(UNAVAILABLE, "unloaded")
 
@@ -314,6 +303,6 @@ def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
 
 async def _close_when_idle(model: ServedModel) -> None:
     end = time.monotonic() + _HELD
-    while model.statistics.pending or (model.holders and time.monotonic() < end):
+    while model.statistics.pending or (model.users and time.monotonic() < end):
         await asyncio.sleep(_LOOKS)
     await asyncio.get_running_loop().run_in_executor(None, model.close)

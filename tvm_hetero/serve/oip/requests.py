@@ -15,7 +15,6 @@ import numpy as np
 
 from tvm_hetero.executor.inputs import TensorInfo
 from tvm_hetero.executor.tensors import numpy_type
-from tvm_hetero.serve.core.query import Priority
 from tvm_hetero.serve.core.refusal import RequestError
 from tvm_hetero.serve.models.tensor_model import Signature
 from tvm_hetero.serve.oip.datatypes import BINARY_ONLY, check_datatype
