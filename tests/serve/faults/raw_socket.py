@@ -37,7 +37,9 @@ class RawSocket:
 
     def head(self, method: str, path: str, *lines: str, version: str = "HTTP/1.1") -> Self:
         """Send a request's head."""
-        return self.send("\r\n".join([f"{method} {path} {version}", "Host: localhost", *lines, "", ""]))
+        return self.send(
+            "\r\n".join([f"{method} {path} {version}", "Host: localhost", *lines, "", ""])
+        )
 
     def reply(self) -> RawReply:
         """The next response; ``100 Continue`` is one, too."""

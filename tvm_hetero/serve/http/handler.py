@@ -35,6 +35,8 @@ from tvm_hetero.serve.models.repository import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _JSON = "application/json"
+REASON = "Tvm-Hetero-Reason"
+"""The header that says which limit stood against a request (`serve.core.refusal.REASONS`)."""
 _SMALL_BODY = 16 << 10  # bytes that are read to the end to keep the connection
 _LARGE = 64 << 10  # bytes that are copied in a few microseconds
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -257,6 +259,8 @@ class ApiHandler(RequestHandler):
         fault = Fault(status_code, "error") if error is None else describe_fault(error)
         if fault.retry_after is not None:
             self.set_header("Retry-After", str(fault.retry_after))
+        if fault.reason:
+            self.set_header(REASON, fault.reason)
         if self.context.draining:
             self.set_header("Connection", "close")
         if fault.status == HTTPStatus.METHOD_NOT_ALLOWED:
