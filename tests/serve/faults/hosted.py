@@ -1,4 +1,4 @@
-"""A server in a thread of the test's own process, with routes that are slow, or large, on demand."""
+"""A server in a thread of the test's process, with routes that are slow, or large, on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that is told to end: nothing new, nothing lost, and in the end a word to who still waits."""
+"""A server that is told to end: nothing new, nothing lost, in the end a word to who still waits."""
 
 from __future__ import annotations
 

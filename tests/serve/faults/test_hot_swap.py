@@ -77,7 +77,7 @@ def test_a_version_of_another_signature_is_served_only_where_that_is_asked_for(
         repository = _repository(folder)
         old = await repository.load("dense")
         _put(served_models / "branchy.hetero", folder)
-        with pytest.raises(UsageError, match="another signature: in .* became in .*another name"):
+        with pytest.raises(UsageError, match=r"another signature: in .* became in .*another name"):
             await repository.load("dense")
         assert repository.find("dense") is old
         new = await repository.load("dense", may_change=True)

@@ -40,7 +40,8 @@ def poisson(
         raise UsageError(f"{rate:g} requests/s for {seconds:g} s: expected 1 to {_MOST} requests")
     drawn = random.Random(seed)
     names, weights = list(models), list(models.values())
-    moment, found = 0.0, []
+    moment = 0.0
+    found: list[Arrival] = []
     while (moment := moment + drawn.expovariate(rate)) < seconds:
         found.append(Arrival(moment, drawn.choices(names, weights)[0]))
     return found
@@ -58,7 +59,7 @@ def read_trace(path: Path, models: Sequence[str]) -> list[Arrival]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the trace cannot be read: {error}") from None
-    found = []
+    found: list[Arrival] = []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
         if text:

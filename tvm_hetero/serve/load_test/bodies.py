@@ -113,8 +113,8 @@ def _values(
     if any(type(axis) is not int or axis < 0 for axis in shape) or (
         float(np.prod([float(axis) for axis in shape])) * 8 > _MOST_BYTES
     ):
-        raise UsageError(f"input {quote(tensor['name'])} has shape {quote(shape)}; expected at most "
-                         f"{_MOST_BYTES} bytes")  # fmt: skip
+        raise UsageError(f"input {quote(tensor['name'])} has shape {quote(shape)}; expected at "
+                         f"most {_MOST_BYTES} bytes")  # fmt: skip
     if kind.startswith("float"):
         return drawn.random(shape).astype(kind)
     return drawn.integers(0, 2, shape).astype(kind)  # an index into whatever table

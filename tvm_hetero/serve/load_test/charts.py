@@ -1,4 +1,4 @@
-"""Pictures of a load test: values over time, and a histogram of latencies, as SVG without scripts."""
+"""Pictures of a load test: values over time, a histogram of latencies; SVG without scripts."""
 
 from __future__ import annotations
 

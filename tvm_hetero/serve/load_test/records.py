@@ -139,8 +139,8 @@ class LoadRun:
         )  # fmt: skip
 
 
-HEADERS = ("load", "model", "offered/s", "answered/s", "p50", "p90", "p99", "max", "late", "refused",
-           "failed")  # fmt: skip
+HEADERS = ("load", "model", "offered/s", "answered/s", "p50", "p90", "p99", "max", "late",
+           "refused", "failed")  # fmt: skip
 
 
 def cells(row: LoadRow) -> list[str]:
