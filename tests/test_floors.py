@@ -70,7 +70,8 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "planning": (("helix",), ("",)),
     "report": (("", "schedule"), ("online", "planning", "run")),
     "serve": (
-        ("core",), ("scheduling",), ("metrics", "text"), ("models",), ("http",),
+        ("core",), ("scheduling",), ("scheduling.policies",), ("metrics", "text"), ("models",),
+        ("http",),
         ("admin", "oip", "openai", "page"), ("",), ("load_test",),
     ),
     "solvers": (

@@ -93,7 +93,25 @@ class Executor(Measured, Closeable):
     """
 
     @blocks_shutdown
-    def __init__(self, executable: Executable, variant: str | None = None) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        variant: str | None = None,
+        *,
+        beside: Executor | None = None,
+    ) -> None:
+        """Start the threads of a plan.
+
+        Parameters
+        ----------
+        variant : which plan of the executable; None: its default.
+        beside : an executor of the same model, whose weights and kernels this one uses, too.
+
+        Raises
+        ------
+        UsageError
+            If it is no executable, or has no such variant.
+        """
         if not isinstance(executable, Executable):
             raise UsageError(
                 f"expected an Executable, got {type(executable).__name__}; tvm_hetero.build makes "
@@ -101,7 +119,11 @@ class Executor(Measured, Closeable):
             )
         name = variant or executable.default
         self._variants = executable.variants
-        self._model = LoadedModel(executable.problem.platform, executable.weights)
+        self._model: LoadedModel = (
+            LoadedModel(executable.problem.platform, executable.weights)
+            if beside is None
+            else beside._model
+        )
         active = self._load(name, self._named(name), executable.schedule)
         super().__init__(executable.problem, PlanSwitch(active))
         self.batch = self._reader.batch

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,8 +24,11 @@ from tvm_hetero.serve.core.refusal import DRAINING, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_server import DoorServer
 from tvm_hetero.serve.http.routes import HttpRoute, make_application
-from tvm_hetero.serve.models.dispatcher import Observed, TurnDispatcher
+from tvm_hetero.serve.models.dispatcher import Observed
+from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
+from tvm_hetero.serve.scheduling.scheduler import Scheduler
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
@@ -53,11 +57,12 @@ class ModelServer:
     ) -> None:
         self.options = options or ServeOptions()
         self._routes = [*routes, *all_routes()]
-        repository = Repository(self.options.slo)
+        cores = sorted(os.sched_getaffinity(0))
+        pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
+        repository = Repository(self.options.slo, pool)
         for name, path in models.items():
             repository.enter(name, path)
-        dispatcher = Observed(TurnDispatcher(self.options.limits.queue))
-        self.context = ServeContext(self.options, repository, dispatcher)
+        self.context = ServeContext(self.options, repository, Observed(pool))
         self.port = 0
         self._http: DoorServer | None = None
 
@@ -128,6 +133,19 @@ class ModelServer:
                 return False
             await asyncio.sleep(_LOOKS)
         return True
+
+
+def policy_of(name: str) -> type[Scheduler]:
+    """The policy of a name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    if name not in SHARE_POLICIES:
+        raise UsageError(f"there is no policy {name!r}; there are {', '.join(SHARE_POLICIES)}")
+    return SHARE_POLICIES[name]
 
 
 def name_models(given: Iterable[str]) -> dict[str, Path]:

@@ -55,8 +55,9 @@ def compile_executable(steps: Steps, result: Partition, *, measure: bool = True)
     from tvm_hetero.compiler.build import build
 
     with steps.step("Compile") as step:
-        # A stream may be adapted while it runs (`tvm-hetero run --stream --adapt`).
-        executable = build(result.placed, adaptable=result.schedule.kind == "throughput")
+        # A stream may be adapted while it runs (`run --stream --adapt`), and a server gives a model
+        # more and fewer cores (`serve`).
+        executable = build(result.placed, adaptable=True)
         step.note = ", ".join(executable.variants)
     # What runs on several nodes does not run here, where it could be measured.
     here = len({device.node for device in result.problem.platform.devices}) == 1

@@ -29,6 +29,7 @@ class InferenceQuery:
     inputs : arrays by the model's names, each of `items` elements along its first axis.
     items : how many elements; each is a request of the executor.
     deadline : when the answer is due, by `time.monotonic`; None: whenever it comes.
+    due : when it should be answered by its model's objective; it is answered later, too.
     priority : who goes first.
     arrived : when the request's headers were there, by `time.monotonic`.
     """
@@ -36,6 +37,7 @@ class InferenceQuery:
     inputs: Arrays
     items: int = 1
     deadline: float | None = None
+    due: float | None = None
     priority: Priority = Priority.LOW
     arrived: float = field(default_factory=time.monotonic)
 

@@ -15,6 +15,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from tvm_hetero.errors import DeadlineError
@@ -136,8 +137,10 @@ class Observed:
         query: InferenceQuery,
         slo: float | None,
     ) -> InferenceAnswer:
-        """As `Dispatcher.compute`, and counted."""
+        """As `Dispatcher.compute`, and counted; `slo` (s) is the model's objective."""
         statistics.begin()
+        if slo is not None:
+            query = replace(query, due=query.arrived + slo)
         outcome, reason, queued, computed = "failed", "", 0.0, 0.0
         try:
             answer = await self._dispatcher.compute(model, query)

@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tvm_hetero.decoders.decoder import Decoder
-from tvm_hetero.decoders.load import load
 from tvm_hetero.errors import HeteroError, UsageError
-from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.refusal import (
     DRAINING,
     NOT_READY,
@@ -27,6 +25,7 @@ from tvm_hetero.serve.core.refusal import (
     RefusedError,
     UnknownModelError,
 )
+from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import TensorModel
 from tvm_hetero.serve.models.verify import GoldenRun, verify
@@ -66,7 +65,7 @@ class ServedModel:
         """Stop what runs it; what is in flight fails."""
         for runner in (self.tensors, self.decoder):
             if runner is not None:
-                _close_runner(runner)
+                runner.close()
 
 
 @dataclass
@@ -84,11 +83,42 @@ class Standing:
     model: ServedModel | None = None
 
 
-class Repository:
-    """Names and what stands behind them. For the event loop's thread, but for loading."""
+class ModelPool(Protocol):
+    """Who has to know which models there are."""
 
-    def __init__(self, slo: Mapping[str, float] | None = None) -> None:
+    def add(self, model: TensorModel) -> None:
+        """A model will be served."""
+        ...
+
+    def remove(self, name: str, version: str) -> None:
+        """It is not, any more."""
+        ...
+
+
+class _NoPool:
+    def add(self, model: TensorModel) -> None:
+        pass
+
+    def remove(self, name: str, version: str) -> None:
+        pass
+
+
+class Repository:
+    """Names and what stands behind them. For the event loop's thread, but for loading.
+
+    Parameters
+    ----------
+    slo : seconds by name in which queries shall be answered.
+    pool : told of models before they are let in (in the loading thread), and when they have gone.
+    """
+
+    def __init__(
+        self,
+        slo: Mapping[str, float] | None = None,
+        pool: ModelPool | None = None,
+    ) -> None:
         self._slo = dict(slo or {})
+        self._pool = pool or _NoPool()
         self._standings: dict[str, Standing] = {}
         self._paths: dict[str, Path] = {}
         self._golden: dict[str, GoldenRun] = {}
@@ -219,15 +249,23 @@ class Repository:
         self._versions[name], self._golden[name] = version, seen
         self._standings[name] = Standing(READY, "", new)
         if old is not None:
-            self.spawn(_close_when_idle(old))
+            self.spawn(self._close_when_idle(old))
         return new
 
     async def _remove(self, name: str) -> None:
         old = self._standings[name].model
         self._standings[name] = Standing(UNLOADING, "unloading")
         if old is not None:
-            await _close_when_idle(old)
+            await self._close_when_idle(old)
         self._standings[name] = Standing(UNAVAILABLE, "unloaded")
+
+    async def _close_when_idle(self, model: ServedModel) -> None:
+        end = time.monotonic() + _HELD
+        while model.statistics.pending or (model.users and time.monotonic() < end):
+            await asyncio.sleep(_LOOKS)
+        if model.tensors is not None:
+            self._pool.remove(model.name, model.version)
+        await asyncio.get_running_loop().run_in_executor(None, model.close)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run something that no client can cancel, and that `close` waits for."""
@@ -241,36 +279,18 @@ class Repository:
         self, name: str, version: str, golden: GoldenRun | None, may_change: bool
     ) -> tuple[ServedModel, GoldenRun]:
         path = self._paths[name]
-        runner = _open_runner(name, version, path)
+        runner = open_model(name, version, path)
         try:
             seen = verify(runner, golden, may_change=may_change)
+            if isinstance(runner, TensorModel):
+                self._pool.add(runner)
         except BaseException:
-            _close_runner(runner)
+            runner.close()
             raise
         tensors, decoder = (
             (None, runner) if isinstance(runner, Decoder) else (runner, None)
         )  # fmt: skip
         return ServedModel(name, version, path, tensors, decoder, self._slo.get(name)), seen
-
-
-def _open_runner(name: str, version: str, path: Path) -> TensorModel | Decoder:
-    loaded = load(path)
-    try:
-        if isinstance(loaded, Decoder):
-            return loaded
-        if isinstance(loaded, Executor) and not loaded.states:
-            return TensorModel(name, version, loaded)
-        raise UsageError(
-            f"{name}: a model of open dimensions, or one that keeps states, is not served; "
-            "partition it for one size"
-        )
-    except BaseException:
-        loaded.close()
-        raise
-
-
-def _close_runner(runner: TensorModel | Decoder) -> None:
-    (runner if isinstance(runner, Decoder) else runner.executor).close()
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
@@ -299,10 +319,3 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
     future.set_exception(error)
-
-
-async def _close_when_idle(model: ServedModel) -> None:
-    end = time.monotonic() + _HELD
-    while model.statistics.pending or (model.users and time.monotonic() < end):
-        await asyncio.sleep(_LOOKS)
-    await asyncio.get_running_loop().run_in_executor(None, model.close)

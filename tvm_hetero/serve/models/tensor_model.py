@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import DeadlineError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.inputs import TensorInfo
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.serve.core.query import Arrays, InferenceAnswer, InferenceQuery
 from tvm_hetero.serve.core.refusal import RequestError
+from tvm_hetero.serve.models.share_instances import ShareInstances
+from tvm_hetero.util.closeable import Closeable
 
 
 @dataclass(frozen=True)
@@ -68,22 +72,36 @@ class Signature:
         raise RequestError(f"input {info.name!r} has shape {list(shape)}; expected {expected}")
 
 
-class TensorModel:
-    """An executor, and what is known of it.
+class TensorModel(Closeable):
+    """What runs a model on any share of the cores, and what is known of it.
+
+    Parameters
+    ----------
+    most : executors of shares that are kept (`ShareInstances`).
 
     Attributes
     ----------
     name, version : by which clients ask for it.
-    executor : runs one element.
+    instances : run one element each.
     signature : of one element.
     """
 
-    def __init__(self, name: str, version: str, executor: Executor) -> None:
-        self.name, self.version, self.executor = name, version, executor
-        self.signature = signature_of(executor)
+    def __init__(self, name: str, version: str, executable: Executable, most: int = 8) -> None:
+        self.name, self.version = name, version
+        self.instances = ShareInstances(executable, most)
+        try:
+            self.signature = signature_of(self.executor)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def executor(self) -> Executor:
+        """Runs the artifact's own plan."""
+        return self.instances.whole
 
     async def compute(self, query: InferenceQuery) -> InferenceAnswer:
-        """Outputs of a query whose turn it is.
+        """Outputs of a query by the artifact's own plan, at once.
 
         Raises
         ------
@@ -93,34 +111,53 @@ class TensorModel:
             If a kernel fails.
         """
         begun = time.monotonic()
-        left = None if query.deadline is None else query.deadline - begun
-        try:
-            async with asyncio.timeout(left):
-                outputs = await self._run(query)
-        except TimeoutError:
-            waited = time.monotonic() - query.arrived
-            raise DeadlineError(f"deadline: not done {waited:.3g} s after it came") from None
-        return InferenceAnswer(outputs, begun - query.arrived, time.monotonic() - begun)
+        async with answer_in_time(query):
+            if query.items == 1:
+                rows = [await self.executor.run_async(query.inputs)]
+            else:
+                parts = split_items(query.inputs, query.items)
+                rows = [outputs async for outputs in self.executor.amap(parts)]
+        return self.answer(query, rows, begun)
 
-    async def _run(self, query: InferenceQuery) -> dict[str, np.ndarray[Any, Any]]:
-        if query.items == 1:
-            return self._named([await self.executor.run_async(query.inputs)])
-        parts = self._parts(query.inputs, query.items)
-        return self._named([outputs async for outputs in self.executor.amap(parts)])
-
-    def _parts(self, inputs: Arrays, items: int) -> list[dict[str, np.ndarray[Any, Any]]]:
-        split = {name: np.split(array, items) for name, array in inputs.items()}
-        return [{name: parts[i] for name, parts in split.items()} for i in range(items)]
-
-    def _named(self, rows: list[list[Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    def answer(self, query: InferenceQuery, rows: list[list[Any]], begun: float) -> InferenceAnswer:
+        """The answer from the outputs of each element, computed from `begun` (s) until now."""
         names = self.executor.outputs
         if len(rows) == 1:
-            return {name: as_array(value) for name, value in zip(names, rows[0], strict=True)}
-        columns = zip(*rows, strict=True)
-        return {
-            name: np.concatenate([as_array(value) for value in column])
-            for name, column in zip(names, columns, strict=True)
-        }
+            outputs = {name: as_array(value) for name, value in zip(names, rows[0], strict=True)}
+        else:
+            outputs = {
+                name: np.concatenate([as_array(value) for value in column])
+                for name, column in zip(names, zip(*rows, strict=True), strict=True)
+            }
+        return InferenceAnswer(outputs, begun - query.arrived, time.monotonic() - begun)
+
+    def close(self) -> None:
+        """Stop what runs it; what is in flight fails."""
+        self.instances.close()
+
+
+def split_items(inputs: Arrays, items: int) -> list[dict[str, np.ndarray[Any, Any]]]:
+    """The inputs of each element: views."""
+    split = {name: np.split(array, items) for name, array in inputs.items()}
+    return [{name: parts[i] for name, parts in split.items()} for i in range(items)]
+
+
+@asynccontextmanager
+async def answer_in_time(query: InferenceQuery) -> AsyncIterator[None]:
+    """Cancel what is awaited inside at the query's deadline.
+
+    Raises
+    ------
+    DeadlineError
+        If it was not done then.
+    """
+    left = None if query.deadline is None else query.deadline - time.monotonic()
+    try:
+        async with asyncio.timeout(left):
+            yield
+    except TimeoutError:
+        waited = time.monotonic() - query.arrived
+        raise DeadlineError(f"deadline: not done {waited:.3g} s after it came") from None
 
 
 def signature_of(executor: Executor) -> Signature:

@@ -1,0 +1,1 @@
+"""What `benchmarks.accordion` is made of: profiles of recorded networks, streams, rows."""

@@ -1,0 +1,350 @@
+"""A policy at work: queries of all models on one pool of cores, each on the share that it is given.
+
+The policy (`serve.scheduling`) is told what happens and decides; here it is done, on real cores:
+
+    start      the query's elements go into the executor of its share, as many as fit its pipeline
+    resize     what is in flight ends where it is; the next element goes to the executor of the new
+               share, and cores that were given up are free when they are empty
+    refuse     the client is told which limit, its value, and when to come back
+    end        what it took becomes a sample of the model's times, by which the next is predicted
+
+All of it is the event loop's; only executors of new shares are made in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
+from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
+from tvm_hetero.serve.models.served_times import ServedTimes
+from tvm_hetero.serve.models.share_plans import SHAPES, Shape
+from tvm_hetero.serve.models.tensor_model import TensorModel, answer_in_time, split_items
+from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.serve.scheduling.profile import ServiceProfile
+from tvm_hetero.serve.scheduling.query import (
+    Query,
+    RefuseQuery,
+    ResizeQuery,
+    ShareDecision,
+    StartQuery,
+    WaitUntil,
+)
+from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
+
+# What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
+_NEVER = 1e6
+_KEPT = 8192
+
+MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
+
+
+@dataclass(eq=False)
+class _Entry:
+    """A query of a model of some name between its arrival and its end.
+
+    `places` are the cores on which its next element goes; `begun` is when it was started (s).
+    """
+
+    query: Query
+    name: str
+    granted: asyncio.Future[None]
+    places: tuple[int, ...] = ()
+    begun: float = 0.0
+    ends: list[float] = field(default_factory=list)  # of its elements, s
+    shares: set[int] = field(default_factory=set)  # sizes of shares that it had
+
+
+class PoolDispatcher:
+    """Shares cores among the queries of all models by a policy.
+
+    Parameters
+    ----------
+    cores : the pool; of one kind.
+    make_scheduler : the policy, for a profile and a number of places.
+    most_waiting : queries that wait at most, of all models.
+
+    Attributes
+    ----------
+    profile : what each model takes on each number of cores, as far as is known.
+    changes : when the owners of cores changed (by `time.monotonic`), and who they were then: the
+        last `_KEPT` times.
+    """
+
+    def __init__(
+        self, cores: Sequence[int], make_scheduler: MakeScheduler, most_waiting: int
+    ) -> None:
+        self._cores = tuple(cores)
+        self._most = most_waiting
+        self.profile = ServiceProfile({}, places=len(self._cores))
+        self._make_scheduler = make_scheduler
+        self._made = make_scheduler(self.profile, len(self._cores))
+        self._is_stale = False  # models have come or gone since the policy was made
+        self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
+        self._entries: dict[int, _Entry] = {}
+        self._numbers = count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix="tvm_hetero shares")
+
+    # ------------------------------------------------------------------ models
+
+    def add(self, model: TensorModel) -> None:
+        """Let a model's queries be predicted; makes its plans. Not for the event loop."""
+        single, stream = (self._predict(model, shape) for shape in SHAPES)
+        self.profile.add(_key(model.name, model.version), ServedTimes(single, stream))
+        self._is_stale = True
+
+    def add_whole(self, name: str, version: str, seconds: float) -> None:
+        """Let be known who takes all cores for about so many seconds at a time (`hold_all`)."""
+        paces = [Pace(_NEVER, _NEVER)] * (len(self._cores) - 1) + [Pace(seconds, seconds)]
+        self.profile.add(_key(name, version), ServedTimes(paces, paces))
+        self._is_stale = True
+
+    def remove(self, name: str, version: str) -> None:
+        """Forget a model, of which nothing is in flight."""
+        self.profile.remove(_key(name, version))
+        self._is_stale = True
+
+    def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
+        """What it is predicted to take on 1, 2, ... cores; these shares are made, and single cores.
+
+        Other sets of cores are made when a query is given them, for which it waits.
+        """
+        plans = model.instances.plans
+        paces = []
+        for number in range(1, len(self._cores) + 1):
+            cores = frozenset(self._cores[:number])
+            if plans.is_divisible or cores >= plans.cores:
+                plan = plans.plan(cores, shape)
+                paces.append(Pace(plan.seconds, plan.period))
+                model.instances.make(cores, shape)
+            else:
+                paces.append(Pace(_NEVER, _NEVER))
+        if plans.is_divisible:
+            for core in self._cores[1:]:
+                model.instances.make(frozenset({core}), shape)
+        return paces
+
+    # ------------------------------------------------------------------ what is going on
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        """The policy. One that divides the cores among models is made anew when these change."""
+        if self._is_stale and not self._made.running and not self._made.waiting:
+            self._made = self._make_scheduler(self.profile, len(self._cores))
+            self._is_stale = False
+        return self._made
+
+    @property
+    def running(self) -> Mapping[int, RunningQuery]:
+        """What runs, by number, as the policy sees it."""
+        return self._scheduler.running
+
+    @property
+    def waiting(self) -> tuple[Query, ...]:
+        """What was taken and has not begun."""
+        return self._scheduler.waiting
+
+    @property
+    def free(self) -> int:
+        """Cores that nobody has."""
+        return self._scheduler.pool.free
+
+    @property
+    def owners(self) -> tuple[str | None, ...]:
+        """The name of the model that has each core; None: it is free."""
+        return tuple(
+            None if owner is None else self._entries[owner].name
+            for owner in self._scheduler.pool.owners
+        )
+
+    # ------------------------------------------------------------------ queries
+
+    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
+        waiting = len(self.waiting)
+        if waiting >= self._most:
+            raise RefusedError(
+                f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
+                retry_after=self._wait_of_all(),
+            )  # fmt: skip
+
+    async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
+        self.check_door(model.name, query.deadline, query.priority)
+        due = min(query.deadline or math.inf, query.due or math.inf)
+        key = _key(model.name, model.version)
+        entry = self._enter(key, model.name, query.items, query.priority, query.arrived, due)
+        try:
+            async with answer_in_time(query):
+                await entry.granted
+                entry.begun = time.monotonic()
+                rows = await self._run(entry, model, query)
+            self._learn(entry)
+            return model.answer(query, rows, entry.begun)
+        finally:
+            self._leave(entry)
+
+    @asynccontextmanager
+    async def hold_all(self, name: str, version: str, priority: Priority) -> AsyncIterator[None]:
+        """Have all cores for a moment: for what runs by plans of its own (`add_whole`)."""
+        key = _key(name, version)
+        entry = self._enter(key, name, 1, priority, time.monotonic(), math.inf)
+        try:
+            await entry.granted
+            entry.begun = time.monotonic()
+            yield
+            self._learn(entry)
+        finally:
+            self._leave(entry)
+
+    def _enter(
+        self, key: str, name: str, items: int, priority: Priority, arrived: float, due: float
+    ) -> _Entry:
+        now = time.monotonic()
+        query = Query(
+            next(self._numbers), key, items, min(arrived, now), max(due, now + 1e-9), priority
+        )
+        entry = _Entry(query, name, asyncio.get_running_loop().create_future())
+        self._entries[query.number] = entry
+        self._do(self._scheduler.arrive(query, now), now)
+        return entry
+
+    def _leave(self, entry: _Entry) -> None:
+        """The query has ended, however."""
+        number, now = entry.query.number, time.monotonic()
+        entry.granted.cancel()
+        if number in self._scheduler.running:
+            decisions = self._scheduler.ended(number, now)
+        else:
+            decisions = self._scheduler.withdraw(number, now)
+        del self._entries[number]
+        self._do(decisions, now)
+
+    async def _run(
+        self, entry: _Entry, model: TensorModel, query: InferenceQuery
+    ) -> list[list[Any]]:
+        """Outputs of each element."""
+        if query.items == 1:
+            executor = await self._executor(entry, model)
+            return [await executor.run_async(query.inputs)]
+        parts = deque(split_items(query.inputs, query.items))
+        rows: list[list[Any]] = []
+        while parts:
+            await self._run_on_share(entry, model, parts, rows)
+            running = self._scheduler.running[entry.query.number]
+            if running.given_up:
+                now = time.monotonic()
+                self._do(self._scheduler.released(entry.query.number, now), now)
+        return rows
+
+    async def _run_on_share(
+        self,
+        entry: _Entry,
+        model: TensorModel,
+        parts: deque[dict[str, Any]],
+        rows: list[list[Any]],
+    ) -> None:
+        """Send elements in until there are none, or the share is another; wait for all of them."""
+        places, executor = entry.places, await self._executor(entry, model)
+        flying: deque[asyncio.Task[list[Any]]] = deque()
+        try:
+            while parts or flying:
+                while parts and len(flying) < executor.depth and entry.places == places:
+                    flying.append(asyncio.ensure_future(executor.run_async(parts.popleft())))
+                if not flying:
+                    return
+                rows.append(await flying[0])
+                flying.popleft()
+                self._item_ended(entry, len(rows) - 1)
+        finally:
+            for task in flying:
+                task.cancel()
+
+    def _item_ended(self, entry: _Entry, item: int) -> None:
+        now = time.monotonic()
+        entry.ends.append(now)
+        self._do(self._scheduler.item_ended(entry.query.number, item, now), now)
+
+    async def _executor(self, entry: _Entry, model: TensorModel) -> Executor:
+        cores = frozenset(self._cores[place] for place in entry.places)
+        shape: Shape = "single" if entry.query.items == 1 else "stream"
+        found = model.instances.find(cores, shape)
+        if found is None:
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(self._maker, model.instances.make, cores, shape)
+        return found
+
+    def _learn(self, entry: _Entry) -> None:
+        """Take samples of what it took, if it had one share all the time."""
+        times = self.profile.times(entry.query.model)
+        if len(entry.shares) != 1:
+            return
+        (share,) = entry.shares
+        now = time.monotonic()
+        times.add(entry.query.items, share, now - entry.begun)
+        if len(entry.ends) > 1 and entry.ends[-1] > entry.ends[0]:
+            times.add(0, share, (entry.ends[-1] - entry.ends[0]) / (len(entry.ends) - 1))
+
+    # ------------------------------------------------------------------ decisions
+
+    def _do(self, decisions: list[ShareDecision], now: float) -> None:
+        self._note(now)
+        for decision in decisions:
+            if isinstance(decision, WaitUntil):
+                self._wait_until(decision.when, now)
+                continue
+            entry = self._entries.get(decision.query)
+            if entry is None:
+                continue
+            if isinstance(decision, StartQuery):
+                self._set_places(entry, decision.places)
+                if not entry.granted.done():
+                    entry.granted.set_result(None)
+            elif isinstance(decision, ResizeQuery):
+                self._set_places(entry, decision.places)
+            elif isinstance(decision, RefuseQuery) and not entry.granted.done():
+                entry.granted.set_exception(_refusal(decision))
+
+    def _note(self, now: float) -> None:
+        owners = self.owners
+        if not self.changes or self.changes[-1][1] != owners:
+            self.changes.append((now, owners))
+
+    def _set_places(self, entry: _Entry, places: tuple[int, ...]) -> None:
+        entry.places = places
+        entry.shares.add(len(places))
+
+    def _wait_until(self, when: float, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(0.0, when - now), self._tick)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        self._do(self._scheduler.tick(now), now)
+
+    def _wait_of_all(self) -> float:
+        """Seconds that what waits is predicted to take together, if nothing else came."""
+        work = sum(self.profile.latency(each.model, each.items, 1) for each in self.waiting)
+        return work / len(self._cores)
+
+
+def _key(name: str, version: str) -> str:
+    return f"{name}/{version}"
+
+
+def _refusal(decision: RefuseQuery) -> RefusedError:
+    return RefusedError(
+        f"{decision.reason}: {decision.value:.3g} s, allowed are {decision.limit:.3g} s",
+        reason=DEADLINE, retry_after=decision.retry_after,
+    )  # fmt: skip

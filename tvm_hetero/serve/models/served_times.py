@@ -1,0 +1,32 @@
+"""What a served model takes: queries of one element run by other plans than those of many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.serve.scheduling.profile import ModelTimes
+
+
+class ServedTimes(ModelTimes):
+    """Times of two kinds of plans under one name (`serve.models.share_plans.SHAPES`).
+
+    Parameters
+    ----------
+    single, stream : predictions on 1, 2, ... cores, for one element and for many.
+    """
+
+    def __init__(self, single: Sequence[Pace], stream: Sequence[Pace]) -> None:
+        super().__init__(stream)
+        self._single = ModelTimes(single)
+
+    def add(self, items: int, places: int, seconds: float) -> None:
+        """Take a sample."""
+        if items == 1:
+            self._single.add(items, places, seconds)
+        else:
+            super().add(items, places, seconds)
+
+    def paces(self, items: int) -> tuple[Pace, ...]:
+        """Fill and period of so many items on at most 1, 2, ... places."""
+        return self._single.paces(items) if items == 1 else super().paces(items)

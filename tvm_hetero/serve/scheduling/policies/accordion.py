@@ -1,0 +1,309 @@
+"""Accordion: malleable shares by deadline, after the paper of that name (CF 2025).
+
+What is fact in it and what our own: docs/accordion.md. At every event, in this order:
+
+    admit      a new query gets a reservation that meets its deadline (`reservations.place`),      1
+               or room that running ones with slack make for it (`squeeze.make_room`): a high     2
+               one is given places by low and high ones, a low one by low ones;
+               or one in a new order of all that wait, high before low and each by its deadline,   3
+               in which all still meet theirs; else it is refused, with its predicted end
+    start      reservations that are due, and those that can begin now after all
+    hurry      the first high one that waits is given places by low ones that have slack
+    widen      idle places that nobody has reserved go to who has least slack, as long as that
+               makes it quicker; `spare` stay free for the next query to begin on
+
+A promise (an accepted query's predicted end by its deadline) is never broken by later decisions: all
+that is done later fits the calendar beside it. What breaks promises are times that are not as
+predicted. A low query that has waited `ageing` times its SLO counts as high; so does one without
+deadline, whose SLO for this is `ageing` times its least latency.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tvm_hetero.serve.scheduling.course import NewShare, Pace
+from tvm_hetero.serve.scheduling.policies.reservations import (
+    Reservation,
+    calendar_of,
+    place,
+    soonest,
+)
+from tvm_hetero.serve.scheduling.policies.squeeze import Room, make_room
+from tvm_hetero.serve.scheduling.profile import ServiceProfile
+from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
+from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
+
+_EPS = 1e-9
+# For how many times its least latency a query without deadline waits as a low one.
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class AccordionOptions:
+    """What can be switched off or set.
+
+    Attributes
+    ----------
+    shrink, widen : whether running queries give places up, and get idle ones.
+    best_effort : take a query that cannot meet its deadline, too, as one without.
+    most : the largest share of a query; None for the whole pool.
+    spare : places that are not given to running queries, for the next one to begin on.
+    gain : by which share of what is left a query has to get quicker to be widened.
+    ageing : a low query that has waited this many times its SLO counts as high.
+    """
+
+    shrink: bool = True
+    widen: bool = True
+    best_effort: bool = False
+    most: int | None = None
+    spare: int = 0
+    gain: float = 0.02
+    ageing: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.spare < 0 or self.gain < 0 or self.ageing <= 0 or (self.most or 1) < 1:
+            raise UsageError(f"expected spare, gain >= 0, ageing > 0 and most >= 1, got {self}")
+
+
+@dataclass
+class WaitingQuery:
+    """A query that was accepted; `key` orders those that wait."""
+
+    query: Query
+    reservation: Reservation
+    aged_at: float
+
+    def is_high(self, now: float) -> bool:
+        """Whether it counts as high."""
+        return self.query.priority is Priority.HIGH or now >= self.aged_at
+
+    def order(self, now: float) -> tuple[bool, float, float, int]:
+        """High before low, each by its deadline."""
+        urgency = min(self.query.deadline, self.aged_at)
+        return not self.is_high(now), urgency, self.query.arrival, self.query.number
+
+
+class Accordion(Scheduler):
+    """Malleable shares by deadline; see the head of this file."""
+
+    def __init__(
+        self, profile: ServiceProfile, places: int, options: AccordionOptions | None = None
+    ) -> None:
+        super().__init__(profile, places)
+        self.options = options or AccordionOptions()
+        self.most = min(self.options.most or places, places, profile.places)
+        self._waiting: dict[int, WaitingQuery] = {}
+
+    @property
+    def waiting(self) -> tuple[Query, ...]:
+        """What was accepted and has not started."""
+        return tuple(each.query for each in self._waiting.values())
+
+    @property
+    def reservations(self) -> dict[int, Reservation]:
+        """What is reserved for each query that waits."""
+        return {number: each.reservation for number, each in self._waiting.items()}
+
+    def _forget(self, number: int) -> None:
+        self._waiting.pop(number, None)
+
+    # ------------------------------------------------------------------ admission
+
+    def _receive(self, query: Query, now: float) -> None:
+        calendar = self._calendar(now)
+        row = self._row(query)
+        found = place(query, row, self.most, calendar, now)
+        waits = found is None or found.start > now + _EPS
+        if waits and self.options.shrink and query.deadline < math.inf:
+            room = self._room(query, calendar, now, low_only=query.priority is Priority.LOW)
+            if room is not None and self._is_better(room, found, query):
+                self._use(query, room, now)
+                return
+        if found is not None and not (query.deadline == math.inf and self._waiting):
+            self._accept(query, found, now)
+        elif not self._reorder(query, now):
+            if found is not None:
+                self._accept(query, found, now)
+            else:
+                self._refuse_late(query, calendar, now)
+
+    @staticmethod
+    def _is_better(room: Room, found: Reservation | None, query: Query) -> bool:
+        """A low query that can wait asks nobody; a high one waits for none that can give."""
+        if found is None:
+            return True
+        return query.priority is Priority.HIGH and room.begin < found.start - _EPS
+
+    def _accept(self, query: Query, reservation: Reservation, now: float) -> None:
+        self._waiting[query.number] = WaitingQuery(query, reservation, self._aged_at(query))
+
+    def _aged_at(self, query: Query) -> float:
+        """When a low query counts as high."""
+        slo = query.slo
+        if slo == math.inf:
+            slo = _PATIENCE * self.profile.latency(query.model, query.items, self.most)
+        return query.arrival + self.options.ageing * slo
+
+    def _reorder(self, query: Query, now: float) -> bool:
+        """Reserve anew for all that wait, and for the query, if all of them meet their deadlines."""
+        new = WaitingQuery(query, Reservation(now, now, 0), self._aged_at(query))
+        calendar = calendar_of(self.pool.count, self.running.values(), now)
+        found: dict[int, Reservation] = {}
+        everyone = [*self._waiting.values(), new]
+        for each in sorted(everyone, key=lambda each: each.order(now)):
+            spot = place(each.query, self._row(each.query), self.most, calendar, now)
+            if spot is None:
+                return False
+            calendar.take(spot.start, spot.end, spot.share)
+            found[each.query.number] = spot
+        self._waiting[query.number] = new
+        for number, spot in found.items():
+            self._waiting[number].reservation = spot
+        return True
+
+    def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
+        """Say when it would have ended, and when to come back; or take it as best effort."""
+        row = self._row(query)
+        end = soonest(query, row, self.most, calendar, now).end
+        if self.options.best_effort:
+            free = replace(query, deadline=math.inf)
+            spot = place(free, row, self.most, calendar, now)
+            assert spot is not None
+            self._accept(free, spot, now)
+            return
+        least = row[self.most - 1].seconds(query.items)
+        if least > query.slo:
+            reason = "it takes longer than its deadline allows, even alone on all places"
+            self._refuse(query, reason, query.slo, least, None)
+        else:
+            reason = "it would end after its deadline, behind what was accepted before"
+            self._refuse(query, reason, query.slo, end - query.arrival, end - query.deadline)
+
+    # ------------------------------------------------------------------ room that others make
+
+    def _room(
+        self, query: Query, calendar: PlaceCalendar, now: float, *, low_only: bool
+    ) -> Room | None:
+        donors = [
+            each
+            for each in self.running.values()
+            if each.settled and each.share > 1
+            if not low_only or each.query.priority is Priority.LOW
+        ]
+        donors.sort(key=lambda each: (-each.query.priority, -each.slack, each.query.number))
+
+        def resized(running: RunningQuery, share: int) -> NewShare:
+            return self.resized(running, share, now)
+
+        row, free = self._row(query), self.pool.free
+        return make_room(query, row, self.most, free, calendar, donors, resized, now)
+
+    def _use(self, query: Query, room: Room, now: float) -> None:
+        """Take what others give, and start at once if that was meant."""
+        for gift in room.gifts:
+            self._resize(gift.giver, gift.share, now)
+        if not room.at_once:
+            self._accept(query, Reservation(room.start, room.end, room.share), now)
+            return
+        running = self._start(query, room.at_once, now)
+        if room.share > room.at_once:
+            running.widening = (room.start, room.share)
+
+    # ------------------------------------------------------------------ at every event
+
+    def _plan(self, now: float) -> None:
+        self._widen_promised(now)
+        calendar = self._calendar(now)
+        self._start_due(calendar, now)
+        if self.options.shrink:
+            self._hurry(calendar, now)
+        if self.options.widen:
+            self._widen_idle(now)
+        aged = [each.aged_at for each in self._waiting.values() if not each.is_high(now)]
+        if aged:
+            self._decisions.append(WaitUntil(min(aged)))
+
+    def _widen_promised(self, now: float) -> None:
+        """Give who began on fewer places the others, once they are empty."""
+        emptying = any(each.given_up for each in self.running.values())
+        for running in self.running.values():
+            if running.widening is None:
+                continue
+            time, share = running.widening
+            if running.course.entered(now) >= running.query.items:
+                running.widening = None
+            elif self.pool.free >= share - running.share and (time <= now + _EPS or not emptying):
+                running.widening = None
+                self._resize(running, share, now)
+
+    def _start_due(self, calendar: PlaceCalendar, now: float) -> None:
+        """Look for an earlier time for each that waits, and start it if that is now."""
+        for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
+            query, held, row = each.query, each.reservation, self._row(each.query)
+            calendar.take(held.start, held.end, -held.share)
+            spot = place(query, row, self.most, calendar, now)
+            if spot is None:  # times were not as predicted
+                spot = soonest(query, row, self.most, calendar, now)
+            calendar.take(spot.start, spot.end, spot.share)
+            each.reservation = spot
+            if spot.start <= now + _EPS and self.pool.free >= spot.share:
+                self._forget(query.number)
+                self._start(query, spot.share, now)
+
+    def _hurry(self, calendar: PlaceCalendar, now: float) -> None:
+        """Let low ones give places to the first high one that waits, if nobody is at it yet."""
+        high = [each for each in self._waiting.values() if each.is_high(now)]
+        if not high or any(each.given_up for each in self.running.values()):
+            return
+        first = min(high, key=lambda each: each.order(now))
+        held = first.reservation
+        calendar.take(held.start, held.end, -held.share)
+        room = self._room(first.query, calendar, now, low_only=True)
+        if room is not None and room.begin < held.start - _EPS:
+            self._forget(first.query.number)
+            self._use(first.query, room, now)
+
+    def _widen_idle(self, now: float) -> None:
+        """Give idle places to who has least slack, as long as nobody has reserved them."""
+        idle = self.pool.free - self.options.spare
+        if idle <= 0 or not self.running:
+            return
+        calendar = self._calendar(now)
+        able = [each for each in self.running.values() if each.settled and each.share < self.most]
+        for running in sorted(able, key=lambda each: (each.slack, each.query.number)):
+            if idle <= 0:
+                return
+            share = self._wider(running, min(self.most, running.share + idle), calendar, now)
+            if share > running.share:
+                idle -= share - running.share
+                held = max(running.course.finish, now + running.course.period)
+                calendar.take(now, held, -running.share)
+                self._resize(running, share, now)
+                calendar.take(now, running.course.finish, share)
+
+    def _wider(self, running: RunningQuery, most: int, calendar: PlaceCalendar, now: float) -> int:
+        """The share with which it ends soonest; a larger one has to be worth it."""
+        best, finish = running.share, running.course.finish
+        if running.course.entered(now) >= running.query.items:
+            return best
+        for share in range(running.share + 1, most + 1):
+            end = self.resized(running, share, now).course.finish
+            worth = end < finish - self.options.gain * (finish - now)
+            if worth and calendar.least(now, end) >= share - running.share:
+                best, finish = share, end
+        return best
+
+    def _calendar(self, now: float) -> PlaceCalendar:
+        """What is free beside all that runs and is reserved."""
+        calendar = calendar_of(self.pool.count, self.running.values(), now)
+        for each in self._waiting.values():
+            spot = each.reservation
+            calendar.take(spot.start, spot.end, spot.share)
+        return calendar
+
+    def _row(self, query: Query) -> tuple[Pace, ...]:
+        return self.profile.times(query.model).paces(query.items)

@@ -1,0 +1,88 @@
+"""Reservations of Accordion: which share a waiting query will have from when on.
+
+The calendar holds what runs until its predicted end and what is reserved. A query gets the fewest
+places with which it meets its deadline, as early as they are free:
+
+    place     least k with  t_k + L(k) <= deadline,  t_k = earliest time that k are free for L(k)
+    soonest   the k with the least t_k + L(k), for who meets no deadline
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.serve.scheduling.query import Query
+from tvm_hetero.serve.scheduling.scheduler import RunningQuery
+
+_EPS = 1e-9
+
+
+class Reservation(NamedTuple):
+    """So many places from `start` to `end`."""
+
+    start: float
+    end: float
+    share: int
+
+
+def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> PlaceCalendar:
+    """What is free, by what runs; who is late is expected to end within a period."""
+    calendar = PlaceCalendar(places, now)
+    for each in running:
+        for begin, end, count in holdings(each, now):
+            calendar.take(begin, end, count)
+    return calendar
+
+
+def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, int]]:
+    """From when to when a running query holds how many places."""
+    course = running.course
+    finish = max(course.finish, now + course.period)
+    if running.widening is not None:
+        time, share = running.widening
+        yield now, max(time, now), running.share
+        yield max(time, now), finish, share
+    else:
+        yield now, finish, running.share
+    if running.given_up:
+        # What is late to be empty is expected within a period, too.
+        release = running.release if running.release > now else now + course.period
+        yield now, release, len(running.given_up)
+
+
+def useful_shares(row: tuple[Pace, ...], items: int, most: int) -> Iterator[tuple[int, float]]:
+    """Shares that are quicker than all smaller ones, with the seconds that they take."""
+    before = math.inf
+    for share, pace in enumerate(row[:most], 1):
+        seconds = pace.seconds(items)
+        if seconds < before:
+            yield share, seconds
+            before = seconds
+
+
+def place(
+    query: Query, row: tuple[Pace, ...], most: int, calendar: PlaceCalendar, now: float
+) -> Reservation | None:
+    """The least share that meets the deadline, as early as can be; None if none does."""
+    for share, seconds in useful_shares(row, query.items, most):
+        if now + seconds > query.deadline + _EPS:
+            continue
+        start = calendar.earliest(share, seconds, now)
+        if start + seconds <= query.deadline + _EPS:
+            return Reservation(start, start + seconds, share)
+    return None
+
+
+def soonest(
+    query: Query, row: tuple[Pace, ...], most: int, calendar: PlaceCalendar, now: float
+) -> Reservation:
+    """The share with the earliest end."""
+    found = []
+    for share, seconds in useful_shares(row, query.items, most):
+        start = calendar.earliest(share, seconds, now)
+        found.append(Reservation(start, start + seconds, share))
+    return min(found, key=lambda each: (each.end, each.share))

@@ -1,0 +1,148 @@
+"""How Accordion makes room: running pipelines with slack give places up for a new query.
+
+Who gives: low ones first, of these who has most slack, each as many as its own deadline allows in
+the predicted model. What is given is free when the first stages have emptied, so the query starts
+
+    at once      on what is free, if anything is, and gets wider when the places are there
+    then         if nothing is free
+
+Nobody's hold of places may run into what is reserved for others: the calendar tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tvm_hetero.serve.scheduling.course import Course, NewShare, Pace
+from tvm_hetero.serve.scheduling.policies.reservations import useful_shares
+from tvm_hetero.serve.scheduling.query import Query
+from tvm_hetero.serve.scheduling.scheduler import RunningQuery
+
+_EPS = 1e-9
+# What would become of a running query with so many places.
+Resized = Callable[[RunningQuery, int], NewShare]
+
+
+class Gift(NamedTuple):
+    """A running query goes on with `share` places."""
+
+    giver: RunningQuery
+    share: int
+    new: NewShare
+
+
+class Room(NamedTuple):
+    """What is to be given, and the share that the query has then.
+
+    Attributes
+    ----------
+    at_once : places on which it starts now; 0 to wait until `start`.
+    start : when it has all of its share; end : when it ends.
+    """
+
+    gifts: tuple[Gift, ...]
+    share: int
+    at_once: int
+    start: float
+    end: float
+
+    @property
+    def begin(self) -> float:
+        """What to compare rooms by: when the query starts, 0 for now."""
+        return 0.0 if self.at_once else self.start
+
+
+def make_room(
+    query: Query,
+    row: tuple[Pace, ...],
+    most: int,
+    free: int,
+    calendar: PlaceCalendar,
+    donors: Sequence[RunningQuery],
+    resized: Resized,
+    now: float,
+) -> Room | None:
+    """The least share that meets the deadline with places that others give; None if none does.
+
+    Parameters
+    ----------
+    row : the query's paces; `most`: the largest share; `free`: places nobody owns.
+    donors : who may be asked, in that order.
+    """
+    for share, seconds in useful_shares(row, query.items, most):
+        if now + seconds > query.deadline + _EPS:
+            continue
+        room = _room_for(query, row, share, free, calendar, donors, resized, now)
+        if room is not None:
+            return room
+    return None
+
+
+def _room_for(
+    query: Query,
+    row: tuple[Pace, ...],
+    share: int,
+    free: int,
+    calendar: PlaceCalendar,
+    donors: Sequence[RunningQuery],
+    resized: Resized,
+    now: float,
+) -> Room | None:
+    idle = max(0, min(free, calendar.least(now, now + row[share - 1].seconds(query.items))))
+    lacking, trial, gifts = share - idle, calendar, list[Gift]()
+    for donor in donors:
+        if lacking <= 0:
+            break
+        for count in range(min(lacking, donor.share - 1), 0, -1):
+            gift = Gift(donor, donor.share - count, resized(donor, donor.share - count))
+            after = _after(trial, gift, now)
+            if _keeps_promise(gift) and not after.overbooked:
+                lacking, trial = lacking - count, after
+                gifts.append(gift)
+                break
+    if lacking > 0 or not gifts:
+        return None
+    start = max(gift.new.release for gift in gifts)
+    for at_once in dict.fromkeys((min(idle, share), 0)):
+        end = _end(query, row, share, at_once, start, now)
+        if end <= query.deadline + _EPS and _fits(trial, share, at_once, start, end, now):
+            return Room(tuple(gifts), share, at_once, start, end)
+    return None
+
+
+def _keeps_promise(gift: Gift) -> bool:
+    """Whether the giver still ends in time, or was too late before."""
+    query, before = gift.giver.query, gift.giver.course.finish
+    finish = gift.new.course.finish
+    return finish <= query.deadline + _EPS or before > query.deadline + _EPS
+
+
+def _after(calendar: PlaceCalendar, gift: Gift, now: float) -> PlaceCalendar:
+    """The calendar with what the giver holds then."""
+    found = calendar.copy()
+    giver, new = gift.giver, gift.new
+    before = max(giver.course.finish, now + giver.course.period)
+    found.take(now, before, -giver.share)
+    finish = max(new.course.finish, now + giver.course.period)
+    found.take(now, finish, gift.share)
+    found.take(now, new.release, giver.share - gift.share)
+    return found
+
+
+def _end(
+    query: Query, row: tuple[Pace, ...], share: int, at_once: int, start: float, now: float
+) -> float:
+    if not at_once:
+        return start + row[share - 1].seconds(query.items)
+    course = Course.begin(query.items, at_once, row[at_once - 1], now)
+    return course.resized(start, share, row[share - 1], 0.0).course.finish
+
+
+def _fits(
+    calendar: PlaceCalendar, share: int, at_once: int, start: float, end: float, now: float
+) -> bool:
+    if at_once and calendar.least(now, start) < at_once:
+        return False
+    return not start < end or calendar.least(start, end) >= share

@@ -1,0 +1,175 @@
+"""What models take on so many places: seconds by measured samples, or predicted until there are.
+
+Cells, each with a sliding window of samples:
+
+    L[model][items][places]     seconds from a query's start to its end
+    P[model][places]            seconds between the ends of two items
+
+A cell is worth the q90 of its window (`QUANTILE`), so that a promise holds nine times of ten: more
+than a mean would, as Orloj (arXiv:2209.00159) argues. Fewer than `_FEW` samples count as the
+largest of them and what was predicted. A cell without samples is predicted by the plan's seconds,
+times the median of what measured cells of that model take over what was predicted of them; other
+items than measured ones by L[1] + (items - 1) * P.
+
+More places are never predicted slower than fewer (`paces` takes the best of at most k places): who
+has k may leave some idle. Whoever runs a query on k places therefore asks `shape`, which is how
+many it really uses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.statistics import quantile
+
+QUANTILE = 0.9
+WINDOW = 64
+_FEW = 5
+# Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
+_GRAIN = 1e-3
+
+# A cell: what is measured, items (0 where they do not matter) and places.
+_CellKey = tuple[int, int]
+
+
+class ModelTimes:
+    """The cells of one model; `predicted` are fill and period on 1, 2, ... places."""
+
+    def __init__(self, predicted: Sequence[Pace], switch: float = 0.0) -> None:
+        if not predicted or not all(0 < p <= f < math.inf for f, p in predicted) or switch < 0:
+            raise UsageError(
+                "expected for 1, 2, ... places a fill and a period, 0 < period <= fill, and a "
+                f"switch of at least 0 s; got {list(predicted)} and {switch}"
+            )
+        self.predicted = tuple(predicted)
+        self.switch = switch
+        self._samples: dict[_CellKey, deque[float]] = {}
+        self._values: dict[_CellKey, float] = {}
+        self._rows: dict[int, tuple[Pace, ...]] = {}
+        self._ratio = 1.0
+
+    def add(self, items: int, places: int, seconds: float) -> None:
+        """Take a sample of L, or of P where `items` is 0."""
+        if not 0 < seconds < math.inf or not 1 <= places <= len(self.predicted) or items < 0:
+            raise UsageError(
+                f"expected a time above 0 on 1 to {len(self.predicted)} places, got "
+                f"{seconds} s of {items} items on {places}"
+            )
+        key = (items, places)
+        window = self._samples.setdefault(key, deque(maxlen=WINDOW))
+        window.append(seconds)
+        value = quantile(sorted(window), QUANTILE)
+        if len(window) < _FEW:
+            value = max(max(window), self._guess(items, places))
+        if abs(value - self._values.get(key, 0.0)) > _GRAIN * value:
+            self._values[key] = value
+            self._ratio = self._median_ratio()
+            self._rows.clear()
+
+    def paces(self, items: int) -> tuple[Pace, ...]:
+        """Fill and period of so many items on at most 1, 2, ... places, never slower."""
+        row = self._rows.get(items)
+        if row is None:
+            row = self._rows[items] = self._row(items)
+        return row
+
+    def shape(self, items: int, places: int) -> int:
+        """How many of so many places are worth using."""
+        row = self.paces(items)
+        return row.index(row[places - 1]) + 1
+
+    def _row(self, items: int) -> tuple[Pace, ...]:
+        found: list[Pace] = []
+        for places in range(1, len(self.predicted) + 1):
+            pace = self._pace(items, places)
+            if found and found[-1].seconds(items) <= pace.seconds(items):
+                pace = found[-1]
+            found.append(pace)
+        return tuple(found)
+
+    def _pace(self, items: int, places: int) -> Pace:
+        period = self._cell(0, places)
+        if (items, places) in self._values:
+            fill = self._values[items, places] - (items - 1) * period
+        else:
+            fill = self._cell(1, places)
+        return Pace(max(fill, period), period)
+
+    def _cell(self, items: int, places: int) -> float:
+        value = self._values.get((items, places))
+        return self._guess(items, places) * self._ratio if value is None else value
+
+    def _guess(self, items: int, places: int) -> float:
+        pace = self.predicted[places - 1]
+        return pace.seconds(items) if items else pace.period
+
+    def _median_ratio(self) -> float:
+        ratios = [value / self._guess(*key) for key, value in self._values.items()]
+        return quantile(sorted(ratios), 0.5)
+
+
+class ServiceProfile:
+    """The times of all models on up to `places` places each."""
+
+    def __init__(self, models: Mapping[str, ModelTimes], places: int | None = None) -> None:
+        if not models and places is None:
+            raise UsageError("expected models, or the number of places that they are predicted on")
+        self._models: dict[str, ModelTimes] = {}
+        self.places = places or len(next(iter(models.values())).predicted)
+        for name, times in models.items():
+            self.add(name, times)
+
+    def add(self, model: str, times: ModelTimes) -> None:
+        """Know another model, or the same anew."""
+        if len(times.predicted) != self.places:
+            raise UsageError(
+                f"expected models that are predicted on {self.places} places, got "
+                f"{len(times.predicted)}"
+            )
+        self._models[model] = times
+
+    def remove(self, model: str) -> None:
+        """Forget a model."""
+        self._models.pop(model, None)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self._models)
+
+    def times(self, model: str) -> ModelTimes:
+        """The cells of a model.
+
+        Raises
+        ------
+        UsageError
+            If there is no such model.
+        """
+        found = self._models.get(model)
+        if found is None:
+            raise UsageError(f"no model {quote(model)}; there are {', '.join(self._models)}")
+        return found
+
+    def pace(self, model: str, items: int, places: int) -> Pace:
+        """Fill and period of so many items on at most so many places."""
+        return self.times(model).paces(items)[places - 1]
+
+    def latency(self, model: str, items: int, places: int) -> float:
+        """Seconds from start to end."""
+        return self.pace(model, items, places).seconds(items)
+
+    def least_latency(self, model: str, items: int) -> float:
+        """Seconds on all places."""
+        return self.latency(model, items, self.places)
+
+    def least_share(self, model: str, items: int, seconds: float) -> int | None:
+        """The fewest places on which so many items take at most `seconds`; None if none do."""
+        for places, pace in enumerate(self.times(model).paces(items), 1):
+            if pace.seconds(items) <= seconds:
+                return places
+        return None
