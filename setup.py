@@ -204,6 +204,7 @@ setup(
         "tvm_hetero": [
             "py.typed",
             "platforms/*.yaml",
+            "serve/http/openapi/*.json",
             "zoo/data/*.json",
             "zoo/data/*.layers",
             "include/tvm_hetero/*.h",

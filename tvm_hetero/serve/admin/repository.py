@@ -10,7 +10,8 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from tvm_hetero.serve.core.refusal import RequestError
+from tvm_hetero.errors import HeteroError
+from tvm_hetero.serve.core.refusal import RequestError, UnknownModelError
 from tvm_hetero.serve.http.handler import ApiHandler, Permission
 from tvm_hetero.serve.models.repository import READY
 from tvm_hetero.util.quote import quote
@@ -57,7 +58,13 @@ class LoadModel(ApiHandler):
                 f"parameter {quote(parameter)}: models are loaded as they are on this machine's "
                 "disk, without parameters"
             )
-        await self.context.repository.load(name)
+        repository = self.context.repository
+        try:
+            await repository.load(name)
+        except UnknownModelError:
+            raise
+        except HeteroError as error:
+            raise HeteroError(repository.without_path(name, error)) from error
         self.answer({})
 
 

@@ -19,6 +19,7 @@ class ServeContext:
     draining : whether the server takes nothing new.
     active : handlers of the requests that are being answered.
     parts : what single protocols keep (by their package's name).
+    is_loopback : whether only this machine can reach the server.
     """
 
     options: ServeOptions
@@ -32,3 +33,6 @@ class ServeContext:
     def busy(self) -> int:
         """How many requests are being answered."""
         return len(self.active)
+
+    def __post_init__(self) -> None:
+        self.is_loopback = self.options.is_loopback  # asked for each request

@@ -1,9 +1,9 @@
 """Between tornado's connection and a handler: what a request costs before and after its handler.
 
-Tornado's own delegate starts a task before the body comes, and wakes it twice; here a task begins
-when the body is there, and only for a method that awaits something. That, and a timer in the place
-of a future with a limit, take 100 of 250 us from a small request (`python -m
-benchmarks.serve_overhead`).
+Tornado's own router and delegate make a task before the body comes and wake it twice, and a future
+with a limit for headers and body each. Here a task begins when the body is there, and only for a
+method that awaits something, and limits are timers; that takes a third from what a small request
+costs (`python -m benchmarks.serve_overhead`).
 
 A request may be answered while its body is still coming: refused at the door. A small rest is read
 and thrown away, for so long as `_LINGER` says, and the connection stays; a large one is left to
@@ -13,9 +13,12 @@ and thrown away, for so long as `_LINGER` says, and the connection stays; a larg
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from tornado.http1connection import HTTP1Connection
+from tornado.http1connection import HTTP1Connection, HTTP1ServerConnection
 from tornado.httputil import (
     HTTPHeaders,
     HTTPMessageDelegate,
@@ -25,73 +28,97 @@ from tornado.httputil import (
 )
 from tornado.web import Application
 
+from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.handler import ApiHandler
 
 _LINGER = 2.0  # seconds
+
+# A pattern of paths, and who answers.
+Route = tuple[str, type[ApiHandler]]
+
+
+class DoorApplication(Application):
+    """An application of `ApiHandler`s; who answers where no route fits is `nowhere`."""
+
+    def __init__(
+        self, context: ServeContext, routes: Iterable[Route], nowhere: type[ApiHandler]
+    ) -> None:
+        super().__init__(log_function=_log_nothing, cross_origin_protection=True)
+        self.context = context
+        self._routes = [(re.compile(pattern).fullmatch, handler) for pattern, handler in routes]
+        self._nowhere = nowhere
+
+    def route(self, path: str) -> tuple[type[ApiHandler], dict[str, bytes | None]]:
+        """Who answers under a path, and the path's named parts, unquoted."""
+        for matches, handler in self._routes:
+            found = matches(path)
+            if found:
+                parts = found.groupdict().items()
+                return handler, {name: part and unquote_to_bytes(part) for name, part in parts}
+        return self._nowhere, {}
+
+    def start_request(self, server_conn: object, request_conn: Any) -> DoorDelegate:
+        """Called by tornado when it waits for the next request of a connection."""
+        if isinstance(server_conn, HTTP1ServerConnection):
+            server_conn.params.header_timeout = None  # `DoorDelegate` has its own
+        return DoorDelegate(self, server_conn, request_conn)
 
 
 class DoorDelegate(HTTPMessageDelegate):
     """One request: its headers, its body, its end."""
 
     def __init__(
-        self,
-        application: Application,
-        request: HTTPServerRequest,
-        handler: type[ApiHandler],
-        given: dict[str, Any],
-        path: dict[str, Any],
+        self, application: DoorApplication, server: object, connection: HTTP1Connection
     ) -> None:
-        self._make = lambda: handler(application, request, **given)
-        self._path = path
-        assert isinstance(request.connection, HTTP1Connection)
-        self._connection = request.connection
-        self._timer: asyncio.TimerHandle | None = None
+        self._application, self._server, self._connection = application, server, connection
+        self._handler: ApiHandler | None = None
         self._work: asyncio.Task[None] | None = None
+        self._limits = application.context.options.limits
+        self._timer = self._close_after(self._limits.idle)
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> None:
         """The door."""
-        self._handler = handler = self._make()
-        handler.open(self._path)
+        self._timer.cancel()
+        assert isinstance(start_line, RequestStartLine)
+        request = HTTPServerRequest(
+            connection=self._connection, server_connection=self._server,
+            start_line=start_line, headers=headers,
+        )  # fmt: skip
+        handler, path = self._application.route(request.path)
+        self._handler = handler(self._application, request, context=self._application.context)
+        self._handler.open(path)
         if "Content-Length" in headers or "Transfer-Encoding" in headers:
-            seconds = handler.context.options.limits.body_seconds
-            self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # ours is cheaper
-            self._timer = asyncio.get_running_loop().call_later(
-                min(seconds, _LINGER) if handler.is_answered else seconds, self._connection.close
-            )
+            seconds = self._limits.body_seconds
+            self._connection.set_body_timeout(None)  # type: ignore[arg-type]
+            if self._handler.is_answered:
+                seconds = min(seconds, _LINGER)
+            self._timer = self._close_after(seconds)
 
     def data_received(self, chunk: bytes) -> None:
         """A part of the body; of what is answered already, no one wants it."""
+        assert self._handler is not None, "headers come first"
         if not self._handler.is_answered:
             self._handler.receive(chunk)
 
     def finish(self) -> None:
         """The body is there: answer."""
-        if self._timer is not None:
-            self._timer.cancel()
+        assert self._handler is not None, "headers come first"
+        self._timer.cancel()
         work = self._handler.respond()
         if work is not None:
             self._work = asyncio.ensure_future(work)
 
     def on_connection_close(self) -> None:
         """The client has hung up while it sent."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if hasattr(self, "_handler"):
+        self._timer.cancel()
+        if self._handler is not None:
             self._handler.abandon()
 
+    def _close_after(self, seconds: float) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self._connection.close)
 
-class DoorApplication(Application):
-    """An application of `ApiHandler`s."""
 
-    def get_handler_delegate(  # type: ignore[override]
-        self,
-        request: HTTPServerRequest,
-        target_class: type[ApiHandler],
-        target_kwargs: dict[str, Any] | None = None,
-        path_args: list[bytes] | None = None,
-        path_kwargs: dict[str, bytes] | None = None,
-    ) -> DoorDelegate:
-        """Called by tornado's router."""
-        return DoorDelegate(self, request, target_class, target_kwargs or {}, path_kwargs or {})
+def _log_nothing(_: object) -> None:
+    """Requests are counted, not logged: a line each would be a way to fill the disk."""

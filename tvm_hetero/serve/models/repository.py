@@ -188,6 +188,10 @@ class Repository:
         """
         return await self._change(name, lambda: self._replace(name, may_change))
 
+    def without_path(self, name: str, error: Exception) -> str:
+        """What went wrong with a name, in words for clients: not where its artifact is."""
+        return str(error).replace(str(self._paths[name]), name)
+
     async def unload(self, name: str) -> None:
         """Take no more queries under a name, and close it when those in flight have ended.
 
@@ -243,7 +247,8 @@ class Repository:
         try:
             new, seen = await in_thread(lambda: self._open(name, str(version), golden, may_change))
         except Exception as error:
-            text = str(error) if isinstance(error, HeteroError) else "internal error"
+            ours = isinstance(error, HeteroError)
+            text = self.without_path(name, error) if ours else "internal error"
             standing.state, standing.reason = (READY if old else UNAVAILABLE), text
             raise
         self._versions[name], self._golden[name] = version, seen

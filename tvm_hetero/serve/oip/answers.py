@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ def write_answer(
     for wanted in request.outputs:
         array = np.asarray(answer.outputs[wanted.name], order="C")
         told: dict[str, Any] = {
-            "name": wanted.name, "datatype": datatype_of(array.dtype.name), "shape": array.shape,
+            "name": wanted.name, "datatype": _datatype_of(array.dtype), "shape": array.shape,
         }  # fmt: skip
         if wanted.is_binary:
             told["parameters"] = {"binary_data_size": array.nbytes}
@@ -54,3 +55,8 @@ def write_answer(
         document["id"] = request.id
     document["outputs"] = outputs
     return WrittenAnswer(orjson.dumps(document), tensors or None)
+
+
+@functools.cache
+def _datatype_of(dtype: np.dtype[Any]) -> str:
+    return datatype_of(dtype.name)  # NumPy puts the name together again each time

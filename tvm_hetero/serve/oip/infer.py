@@ -27,6 +27,8 @@ _BYTES = "application/octet-stream"
 # The last is what curl says if it is told nothing.
 _TAKEN = ("", "application/json", _BYTES, NPY, "application/x-www-form-urlencoded")
 
+_LARGE = 32 << 10  # bytes that are worth being aligned
+
 T = TypeVar("T")
 
 
@@ -88,9 +90,7 @@ class Infer(ApiHandler):
                 return model, request
             model = now  # another version came meanwhile: is it a request for that one, too?
 
-    def _request(
-        self, body: Body, signature: Signature
-    ) -> Generator[None, None, InferRequest]:
+    def _request(self, body: Body, signature: Signature) -> Generator[None, None, InferRequest]:
         names = self.get_query_arguments("output")
         if self._type == NPY:
             return read_saved(body, signature, names)
@@ -115,7 +115,12 @@ class Infer(ApiHandler):
             self.send([written.head, *written.tensors], _BYTES)
 
     async def _steps(self, steps: Generator[None, None, T]) -> T:
-        """Take steps; those who hang up take no more."""
+        """Take steps; those who hang up take no more. Most requests take one, at once."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
         return await self.attend(take_turns(steps))
 
     def _reserve(self) -> None:
@@ -123,7 +128,8 @@ class Infer(ApiHandler):
         self._room: memoryview | None = None
         self._filled = 0
         length = self.request.headers.get("Content-Length", "")
-        if self._head is None or not length.isdecimal() or "Content-Encoding" in self.request.headers:
+        is_large = length.isdecimal() and int(length) > _LARGE
+        if self._head is None or not is_large or "Content-Encoding" in self.request.headers:
             return
         room = np.empty(int(length) + ALIGNMENT, np.uint8)
         begin = -(room.ctypes.data + self._head) % ALIGNMENT
@@ -135,17 +141,13 @@ class Infer(ApiHandler):
             limit = self.context.options.limits.body
             body = await asyncio.to_thread(_decompressed, bytes(body), limit)
         if self._head is not None and self._head > len(body):
-            raise RequestError(
-                f"{HEAD_LENGTH} is {self._head}; the body has {len(body)} bytes"
-            )
+            raise RequestError(f"{HEAD_LENGTH} is {self._head}; the body has {len(body)} bytes")
         return body
 
 
 def _tensors_of(model: ServedModel) -> TensorModel:
     if model.tensors is None:
-        raise RequestError(
-            f"{model.name!r} is a decoder of texts: ask for them at /v1/completions"
-        )
+        raise RequestError(f"{model.name!r} is a decoder of texts: ask for them at /v1/completions")
     return model.tensors
 
 
@@ -172,5 +174,3 @@ def _decompressed(body: bytes, limit: int) -> bytearray:
     if not stream.eof or stream.unused_data:
         raise RequestError("the body's gzip ends before its end, or after it")
     return whole
-
-

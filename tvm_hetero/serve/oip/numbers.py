@@ -59,7 +59,9 @@ def read_numbers(
     """
     count = math.prod(shape)
     if 2 * count - 1 > len(text):  # before anything is allocated
-        raise RequestError(f"expected {count} numbers, got {text.count(b',') + 1} or fewer")
+        raise RequestError(
+            f"its data: expected {count} numbers, got {text.count(b',') + 1} or fewer"
+        )
     frame = _frame(shape, text)
     array = np.empty(count, dtype)
     at = done = 0

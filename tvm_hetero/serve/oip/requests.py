@@ -121,8 +121,7 @@ def read_saved(body: Body, signature: Signature, names: Sequence[str]) -> InferR
     array = read_npy(body)
     if array.dtype != numpy_type(info.dtype):
         raise RequestError(
-            f"the .npy file has {array.dtype}; expected {info.dtype}: save "
-            f"x.astype({info.dtype!r})"
+            f"the .npy file has {array.dtype}; expected {info.dtype}: save x.astype({info.dtype!r})"
         )
     items = signature.count_items({info.name: array.shape})
     return InferRequest({info.name: array}, items, _chosen(names, signature, is_binary=False))
@@ -160,7 +159,12 @@ def _read_data(
 
 
 def _view(
-    body: Body, at: int, size: object, message: InputMessage, info: TensorInfo, shape: tuple[int, ...]
+    body: Body,
+    at: int,
+    size: object,
+    message: InputMessage,
+    info: TensorInfo,
+    shape: tuple[int, ...],
 ) -> np.ndarray[Any, Any]:
     where = f"input {quote(info.name)}"
     if bytes(message.data):

@@ -1,0 +1,64 @@
+"""Models come and go over HTTP, for those who may."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.serve.server_process import ServerProcess
+
+client = pytest.importorskip("tritonclient.http", reason="make peers installs it")
+utils = pytest.importorskip("tritonclient.utils")
+
+
+@pytest.fixture
+def home(served_models, tmp_path):
+    """A folder with a model that a test may break."""
+    shutil.copytree(served_models / "dense.hetero", tmp_path / "mine.hetero")
+    return tmp_path
+
+
+@pytest.fixture
+def process(home, served_models):
+    """A server with administration, that serves ``mine`` and ``branchy``."""
+    models = [str(home / "mine.hetero"), str(served_models / "branchy.hetero")]
+    with ServerProcess([*models, "--admin"]) as each:
+        yield each
+
+
+def states(triton):
+    """State and version of each name."""
+    return {e["name"]: (e["state"], e["version"]) for e in triton.get_model_repository_index()}
+
+
+def test_a_model_is_unloaded_loaded_and_keeps_serving_when_loading_fails(process, home):
+    with client.InferenceServerClient(process.url.removeprefix("http://")) as triton:
+        assert states(triton) == {"branchy": ("READY", "1"), "mine": ("READY", "1")}
+        triton.unload_model("mine")
+        assert states(triton)["mine"] == ("UNAVAILABLE", "")
+        assert not triton.is_model_ready("mine")
+        assert process.post("/v2/repository/index", {"ready": True}).json[0]["name"] == "branchy"
+        refused = process.post("/v2/models/mine/infer", {"inputs": []})
+        assert (refused.status, "not ready" in refused.json["error"]) == (503, True)
+        triton.load_model("mine")
+        assert triton.is_model_ready("mine")
+        triton.load_model("mine")  # a new version takes over
+        assert states(triton)["mine"] == ("READY", "2")
+        assert process.get("/v2/models/mine/versions/1").status == 404
+        shutil.rmtree(home / "mine.hetero")
+        failed = process.post("/v2/repository/models/mine/load")
+        assert failed.status == 500
+        assert str(home) not in failed.body.decode()
+        assert str(home) not in process.post("/v2/repository/index").body.decode()
+        assert states(triton)["mine"] == ("READY", "2")
+        with pytest.raises(utils.InferenceServerException, match="not found"):
+            triton.load_model("../../etc")
+
+
+def test_without_the_option_no_one_may(start_server):
+    server = start_server("dense")
+    for verb in ("load", "unload"):
+        refused = server.post(f"/v2/repository/models/dense/{verb}")
+        assert (refused.status, "--admin" in refused.json["error"]) == (403, True)
+    assert server.get("/v2/models/dense/ready").status == 200
