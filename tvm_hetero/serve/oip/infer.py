@@ -69,7 +69,9 @@ class Infer(ApiHandler):
         deadline, priority = scheduling_by_parameters(
             request.parameters, self.arrived, self._scheduling
         )
-        query = InferenceQuery(request.inputs, request.items, deadline, priority, self.arrived)
+        query = InferenceQuery(
+            request.inputs, request.items, deadline, priority=priority, arrived=self.arrived
+        )
         work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
         answer = await self.attend(work)
         begun = time.monotonic()
