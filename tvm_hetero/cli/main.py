@@ -28,6 +28,7 @@ from tvm_hetero.cli.verbs import (
     demo,
     devices,
     generate,
+    load_test,
     onnx_check,
     partition,
     place_layers,
@@ -132,6 +133,7 @@ app.command("devices")(devices.devices)
 app.command("partition")(partition.partition)
 app.command("run")(run.run)
 app.command("serve")(serve.serve)
+app.command("load-test")(load_test.load_test)
 app.command("adapt")(adapt.adapt)
 app.command("cluster")(cluster.cluster)
 app.command("generate")(generate.generate)

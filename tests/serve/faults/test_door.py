@@ -227,3 +227,15 @@ def _a_path_of(pattern: str) -> str:
     text = re.sub(r".\?", "", text).rstrip("$")
     assert re.fullmatch(pattern, text), f"{text!r} is no path of {pattern!r}"
     return text
+
+
+def test_a_small_refusal_keeps_the_connection_and_a_large_one_says_that_it_ends(hosted):
+    with RawSocket(hosted.address) as client:
+        for _ in range(3):
+            client.head("POST", "/nothing", "Content-Length: 5").send(b"small")
+            reply = client.reply()
+            assert reply.status == 404
+            assert "connection" not in reply.headers
+        client.head("POST", "/nothing", f"Content-Length: {MEBIBYTE}")
+        assert client.reply().headers["connection"] == "close"
+        assert client.is_ended()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -63,6 +64,7 @@ def serve(
     raise typer.Exit(status)
 
 
+_LONGEST_KEY = 4096
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -91,6 +93,11 @@ def _read_key(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        return path.read_text(encoding="utf-8").strip()
+        with path.open(encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & 0o077:
+                raise UsageError(f"others can read the key's file {path} (mode {mode & 0o777:o}): "
+                                 "chmod 600 it")  # fmt: skip
+            return file.read(_LONGEST_KEY).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the key's file cannot be read: {error}") from None

@@ -35,7 +35,7 @@ from tvm_hetero.util.quote import quote
 READY, LOADING, UNLOADING, UNAVAILABLE = "READY", "LOADING", "UNLOADING", "UNAVAILABLE"
 _LOOKS = 0.005  # seconds between two looks at whether a model is idle
 _MOST_CHANGES = 8  # of one name that wait for each other
-_HELD = 60.0  # seconds for which a request that has found a model can keep it from being closed
+_HELD = 60.0  # seconds for which who has found a model can keep it from being closed
 T = TypeVar("T")
 
 
@@ -49,7 +49,7 @@ class ServedModel:
     path : of its artifact.
     tensors, decoder : what runs it; one of them is None.
     slo : seconds in which its queries shall be answered; None: no objective.
-    holders : tasks that have found it and may still ask it for something.
+    users : who has found it and may still ask it for something (`ApiHandler.find_model`).
     """
 
     name: str
@@ -59,14 +59,7 @@ class ServedModel:
     decoder: DecoderModel | None
     slo: float | None = None
     statistics: ModelStatistics = field(default_factory=ModelStatistics)
-    holders: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    def hold(self) -> None:
-        """Stay open until the task that calls this has ended."""
-        task = asyncio.current_task()
-        if task is not None and task not in self.holders:
-            self.holders.add(task)
-            task.add_done_callback(self.holders.discard)
+    users: set[object] = field(default_factory=set)
 
     def close(self) -> None:
         """Stop what runs it; what is in flight fails."""
@@ -152,7 +145,7 @@ class Repository:
         self._standings[name] = Standing(UNAVAILABLE, "not loaded")
 
     def find(self, name: str, version: str | None = None) -> ServedModel:
-        """The model that takes queries under a name; it stays open until the task that asks ends.
+        """The model that takes queries under a name.
 
         Raises
         ------
@@ -175,7 +168,6 @@ class Repository:
             raise UnknownModelError(
                 f"there is no version {quote(version)} of {name!r}; there is {model.version}"
             )
-        model.hold()
         return model
 
     async def load(self, name: str, *, may_change: bool = False) -> ServedModel:
@@ -196,8 +188,8 @@ class Repository:
         """
         return await self._change(name, lambda: self._replace(name, may_change))
 
-    def without_path(self, name: str, error: BaseException) -> str:
-        """What went wrong with a name, as clients may read it: not where its artifact is."""
+    def without_path(self, name: str, error: Exception) -> str:
+        """What went wrong with a name, in words for clients: not where its artifact is."""
         return str(error).replace(str(self._paths[name]), name)
 
     async def unload(self, name: str) -> None:
@@ -208,8 +200,7 @@ class Repository:
         UnknownModelError, RefusedError
             As `load`.
         """
-        asking = asyncio.current_task()
-        await self._change(name, lambda: self._remove(name, asking))
+        await self._change(name, lambda: self._remove(name))
 
     def close_door(self) -> None:
         """Load and unload nothing any more."""
@@ -235,7 +226,7 @@ class Repository:
                 reason=QUEUE_FULL, retry_after=1.0,
             )  # fmt: skip
         self._changes[name] = self._changes.get(name, 0) + 1
-        return await asyncio.shield(self._spawn(self._in_turn(name, change)))
+        return await asyncio.shield(self.spawn(self._in_turn(name, change)))
 
     async def _in_turn(self, name: str, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
@@ -254,36 +245,35 @@ class Repository:
         version = self._versions.get(name, 0) + 1
         golden = self._golden.get(name)
         try:
-            new, seen = await _in_thread(lambda: self._open(name, str(version), golden, may_change))
+            new, seen = await in_thread(lambda: self._open(name, str(version), golden, may_change))
         except Exception as error:
-            known = isinstance(error, HeteroError)
-            text = self.without_path(name, error) if known else "internal error"
+            ours = isinstance(error, HeteroError)
+            text = self.without_path(name, error) if ours else "internal error"
             standing.state, standing.reason = (READY if old else UNAVAILABLE), text
             raise
         self._versions[name], self._golden[name] = version, seen
         self._standings[name] = Standing(READY, "", new)
         if old is not None:
-            self._spawn(self._close_when_idle(old))
+            self.spawn(self._close_when_idle(old))
         return new
 
-    async def _remove(self, name: str, asking: asyncio.Task[Any] | None) -> None:
+    async def _remove(self, name: str) -> None:
         old = self._standings[name].model
         self._standings[name] = Standing(UNLOADING, "unloading")
         if old is not None:
-            if asking is not None:
-                old.holders.discard(asking)  # who asks for it does not wait for itself
             await self._close_when_idle(old)
         self._standings[name] = Standing(UNAVAILABLE, "unloaded")
 
     async def _close_when_idle(self, model: ServedModel) -> None:
         end = time.monotonic() + _HELD
-        while model.statistics.pending or (model.holders and time.monotonic() < end):
+        while model.statistics.pending or (model.users and time.monotonic() < end):
             await asyncio.sleep(_LOOKS)
         if model.tensors is not None:
             self._pool.remove(model.name, model.version)
         await asyncio.get_running_loop().run_in_executor(None, model.close)
 
-    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run something that no client can cancel, and that `close` waits for."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -315,8 +305,9 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
-    """In a thread of its own that does not keep the process alive: a load can take long."""
+async def in_thread(work: Callable[[], T]) -> T:
+    """What some work gives, in a thread of its own; one that does not keep the process alive,
+    because a load can take long."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 

@@ -84,12 +84,12 @@ class Infer(ApiHandler):
         self, body: Body, name: str, version: str | None
     ) -> tuple[ServedModel, InferRequest]:
         """The request, and the model that takes queries after it was read."""
-        model = self.context.repository.find(name, version)
+        model = self.find_model(name, version)
         while True:
             begun = time.monotonic()
             request = await self._steps(self._request(body, _tensors_of(model).signature))
             model.statistics.decode.add(time.monotonic() - begun)
-            now = self.context.repository.find(name, version)
+            now = self.find_model(name, version)
             if now is model:
                 return model, request
             model = now  # another version came meanwhile: is it a request for that one, too?

@@ -1,0 +1,109 @@
+"""A server as a process: signals at every time, and what it says when it cannot start."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from tests.serve.faults.raw_socket import RawSocket
+from tests.serve.server_process import ServerProcess
+from tests.waiting import LIMIT, eventually
+
+
+def _address(server: ServerProcess) -> tuple[str, int]:
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    return host, int(port)
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tvm_hetero", "serve", *arguments],
+        capture_output=True, text=True, timeout=LIMIT, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("second", "status"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_the_first_signal_drains_and_the_second_ends_at_once(start_server, second, status):
+    server = start_server("dense")
+    with RawSocket(_address(server)) as client:
+        client.head("POST", "/v2/models/dense/infer", "Content-Length: 4")
+        client.send(b"ha")  # accepted, not all there
+        with RawSocket(_address(server)) as other:
+            assert other.head("GET", "/v2").reply().status == 200  # so the first one's head is, too
+        server.process.send_signal(signal.SIGTERM)
+        assert eventually(lambda: server.get("/v2/health/ready").status == 503)
+        assert server.process.poll() is None
+        if second is None:
+            client.send(b"lf")
+            assert client.reply().status == 400  # `half` is no JSON, but it was looked at
+            assert server.process.wait(LIMIT) == 0
+        else:
+            assert server.end(second) == status
+
+
+_SLOW_TO_LOAD = """
+import asyncio, time
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.lifecycle import serve_until_signal
+from tvm_hetero.serve.models.repository import in_thread
+from tvm_hetero.serve.server import ModelServer
+
+class SlowToLoad(ModelServer):
+    async def start(self):
+        self.listen()
+        print("loading", flush=True)
+        work = in_thread(lambda: time.sleep(1000))
+        await asyncio.shield(self.context.repository.spawn(work))
+
+async def main():
+    server = SlowToLoad({}, ServeOptions(port=0, drain=0.2))
+    return await serve_until_signal(server, lambda text: print(text, flush=True))
+
+raise SystemExit(asyncio.run(main()))
+"""
+
+
+def test_a_signal_while_models_load_ends_it():
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SLOW_TO_LOAD], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "loading\n"
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0
+    assert "ending without it" in out
+
+
+def test_a_model_that_cannot_be_loaded_is_an_error_with_its_name(tmp_path):
+    (tmp_path / "broken.hetero").mkdir()
+    ended = _run("--port", "0", str(tmp_path / "broken.hetero"))
+    assert ended.returncode == 2
+    assert "broken" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_port_that_is_taken_is_told_so(served_models):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = _run("--port", str(port), str(served_models / "dense.hetero"))
+    assert ended.returncode == 2
+    assert f"port {port}" in ended.stderr and "--port" in ended.stderr
+
+
+def test_a_key_that_others_can_read_is_no_key(tmp_path):
+    from tvm_hetero.cli.verbs.serve import _read_key
+    from tvm_hetero.errors import UsageError
+
+    path = tmp_path / "key"
+    path.write_text("k" * 20)
+    path.chmod(0o640)
+    with pytest.raises(UsageError, match="chmod 600"):
+        _read_key(path)
+    path.chmod(0o600)
+    assert _read_key(path) == "k" * 20
