@@ -47,6 +47,7 @@ class RunningQuery:
     given_up: tuple[int, ...] = ()
     release: float = -math.inf
     widening: tuple[float, int] | None = None
+    needed: int = 0
 
     @property
     def share(self) -> int:
@@ -154,7 +155,7 @@ class Scheduler(ABC):
         places = self.pool.take(query.number, share)
         pace = self.profile.pace(query.model, query.items, share)
         course = Course.begin(query.items, share, pace, now)
-        running = self.running[query.number] = RunningQuery(query, places, course)
+        running = self.running[query.number] = RunningQuery(query, places, course, needed=share)
         self._decisions.append(StartQuery(query.number, places))
         return running
 

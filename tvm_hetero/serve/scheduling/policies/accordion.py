@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
+from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
     Reservation,
     calendar_of,
@@ -60,12 +61,13 @@ class AccordionOptions:
     widen: bool = True
     best_effort: bool = False
     most: int | None = None
-    spare: int = 0
+    weigh: bool = True
+    spare: int | None = None
     gain: float = 0.02
     ageing: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.spare < 0 or self.gain < 0 or self.ageing <= 0 or (self.most or 1) < 1:
+        if (self.spare or 0) < 0 or self.gain < 0 or self.ageing <= 0 or (self.most or 1) < 1:
             raise UsageError(f"expected spare, gain >= 0, ageing > 0 and most >= 1, got {self}")
 
 
@@ -96,6 +98,7 @@ class Accordion(Scheduler):
         super().__init__(profile, places)
         self.options = options or AccordionOptions()
         self.most = min(self.options.most or places, places, profile.places)
+        self.pressure = Pressure(places - 1)
         self._waiting: dict[int, WaitingQuery] = {}
 
     @property
@@ -116,7 +119,13 @@ class Accordion(Scheduler):
     def _receive(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
         row = self._row(query)
-        found = place(query, row, self.most, calendar, now)
+        work = self._work(query, row)
+        self.pressure.arrive(work, now)
+        if self.options.weigh and not self.pressure.is_worth(work):
+            self._refuse(query, "it would keep lighter queries out that were refused of late",
+                         1 / self.pressure.price(work), work, query.slo)
+            return
+        found = place(query, row, self.most, calendar, now, self._guard(query, work))
         waits = found is None or found.start > now + _EPS
         if waits and self.options.shrink and query.deadline < math.inf:
             room = self._room(query, calendar, now, low_only=query.priority is Priority.LOW)
@@ -130,6 +139,13 @@ class Accordion(Scheduler):
                 self._accept(query, found, now)
             else:
                 self._refuse_late(query, calendar, now)
+
+    def _work(self, query: Query, row: tuple[Pace, ...]) -> float:
+        """Place-seconds of its least share."""
+        for share, pace in enumerate(row[: self.most], 1):
+            if pace.seconds(query.items) <= query.slo:
+                return share * pace.seconds(query.items)
+        return row[0].seconds(query.items)
 
     @staticmethod
     def _is_better(room: Room, found: Reservation | None, query: Query) -> bool:
@@ -169,6 +185,7 @@ class Accordion(Scheduler):
         """Say when it would have ended, and when to come back; or take it as best effort."""
         row = self._row(query)
         end = soonest(query, row, self.most, calendar, now).end
+        self.pressure.lose(avoidable=any(each.share > each.needed for each in self.running.values()))
         if self.options.best_effort:
             free = replace(query, deadline=math.inf)
             spot = place(free, row, self.most, calendar, now)
@@ -245,7 +262,8 @@ class Accordion(Scheduler):
         for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
             query, held, row = each.query, each.reservation, self._row(each.query)
             calendar.take(held.start, held.end, -held.share)
-            spot = place(query, row, self.most, calendar, now)
+            guard = self._guard(query, self._work(query, row))
+            spot = place(query, row, self.most, calendar, now, guard)
             if spot is None:  # times were not as predicted
                 spot = soonest(query, row, self.most, calendar, now)
             calendar.take(spot.start, spot.end, spot.share)
@@ -269,7 +287,7 @@ class Accordion(Scheduler):
 
     def _widen_idle(self, now: float) -> None:
         """Give idle places to who has least slack, as long as nobody has reserved them."""
-        idle = self.pool.free - self.options.spare
+        idle = self.pool.free - self._spare()
         if idle <= 0 or not self.running:
             return
         calendar = self._calendar(now)
@@ -298,6 +316,12 @@ class Accordion(Scheduler):
             if worth and calendar.least(now, end) >= share - running.share:
                 best, finish = share, end
         return best
+
+    def _spare(self) -> int:
+        return self.pressure.spare if self.options.spare is None else self.options.spare
+
+    def _guard(self, query: Query, work: float) -> int:
+        return 0
 
     def _calendar(self, now: float) -> PlaceCalendar:
         """What is free beside all that runs and is reserved."""

@@ -65,15 +65,26 @@ def useful_shares(row: tuple[Pace, ...], items: int, most: int) -> Iterator[tupl
 
 
 def place(
-    query: Query, row: tuple[Pace, ...], most: int, calendar: PlaceCalendar, now: float
+    query: Query,
+    row: tuple[Pace, ...],
+    most: int,
+    calendar: PlaceCalendar,
+    now: float,
+    guard: int = 0,
 ) -> Reservation | None:
-    """The least share that meets the deadline, as early as can be; None if none does."""
-    for share, seconds in useful_shares(row, query.items, most):
-        if now + seconds > query.deadline + _EPS:
-            continue
-        start = calendar.earliest(share, seconds, now)
-        if start + seconds <= query.deadline + _EPS:
-            return Reservation(start, start + seconds, share)
+    """The least share that meets the deadline, as early as can be; None if none does.
+
+    Parameters
+    ----------
+    guard : places that are to be free beside it, if it meets its deadline so.
+    """
+    for free in dict.fromkeys((guard, 0)):
+        for share, seconds in useful_shares(row, query.items, most):
+            if now + seconds > query.deadline + _EPS:
+                continue
+            start = calendar.earliest(share + free, seconds, now)
+            if start + seconds <= query.deadline + _EPS:
+                return Reservation(start, start + seconds, share)
     return None
 
 
