@@ -62,6 +62,7 @@ class AccordionOptions:
     best_effort: bool = False
     most: int | None = None
     weigh: bool = True
+    guard: bool = True
     spare: int | None = None
     gain: float = 0.02
     ageing: float = 1.0
@@ -98,7 +99,7 @@ class Accordion(Scheduler):
         super().__init__(profile, places)
         self.options = options or AccordionOptions()
         self.most = min(self.options.most or places, places, profile.places)
-        self.pressure = Pressure(places - 1)
+        self.pressure = Pressure(places)
         self._waiting: dict[int, WaitingQuery] = {}
 
     @property
@@ -120,10 +121,8 @@ class Accordion(Scheduler):
         calendar = self._calendar(now)
         row = self._row(query)
         work = self._work(query, row)
-        self.pressure.arrive(work, now)
-        if self.options.weigh and not self.pressure.is_worth(work):
-            self._refuse(query, "it would keep lighter queries out that were refused of late",
-                         1 / self.pressure.price(work), work, query.slo)
+        self.pressure.arrive(work, query.priority)
+        if self._outweighs(query, work):
             return
         found = place(query, row, self.most, calendar, now, self._guard(query, work))
         waits = found is None or found.start > now + _EPS
@@ -139,6 +138,15 @@ class Accordion(Scheduler):
                 self._accept(query, found, now)
             else:
                 self._refuse_late(query, calendar, now)
+
+    def _outweighs(self, query: Query, work: float) -> bool:
+        """Refuse a query that would keep out lighter ones of which that costs more."""
+        price = self.pressure.price(work, query.priority) if self.options.weigh else 0.0
+        if work * price <= 1:
+            return False
+        reason = "it takes more place-seconds than lighter queries leave that are refused now"
+        self._refuse(query, reason, 1 / price, work, self._patience(query))
+        return True
 
     def _work(self, query: Query, row: tuple[Pace, ...]) -> float:
         """Place-seconds of its least share."""
@@ -157,12 +165,15 @@ class Accordion(Scheduler):
     def _accept(self, query: Query, reservation: Reservation, now: float) -> None:
         self._waiting[query.number] = WaitingQuery(query, reservation, self._aged_at(query))
 
+    def _patience(self, query: Query) -> float:
+        """The SLO of a query; of one without deadline, for how long it waits as a low one."""
+        if query.slo < math.inf:
+            return query.slo
+        return _PATIENCE * self.profile.latency(query.model, query.items, self.most)
+
     def _aged_at(self, query: Query) -> float:
         """When a low query counts as high."""
-        slo = query.slo
-        if slo == math.inf:
-            slo = _PATIENCE * self.profile.latency(query.model, query.items, self.most)
-        return query.arrival + self.options.ageing * slo
+        return query.arrival + self.options.ageing * self._patience(query)
 
     def _reorder(self, query: Query, now: float) -> bool:
         """Reserve anew for all that wait, and for the query, if all of them meet their deadlines."""
@@ -185,7 +196,8 @@ class Accordion(Scheduler):
         """Say when it would have ended, and when to come back; or take it as best effort."""
         row = self._row(query)
         end = soonest(query, row, self.most, calendar, now).end
-        self.pressure.lose(avoidable=any(each.share > each.needed for each in self.running.values()))
+        widened = any(each.share > each.needed for each in self.running.values())
+        self.pressure.lose(avoidable=widened)
         if self.options.best_effort:
             free = replace(query, deadline=math.inf)
             spot = place(free, row, self.most, calendar, now)
@@ -321,7 +333,9 @@ class Accordion(Scheduler):
         return self.pressure.spare if self.options.spare is None else self.options.spare
 
     def _guard(self, query: Query, work: float) -> int:
-        return 0
+        """Places that are to stay free beside a query that can wait: one, if it is a heavy one."""
+        heavy = work > self.pressure.mean_work and query.deadline < math.inf
+        return int(self.options.guard and heavy)
 
     def _calendar(self, now: float) -> PlaceCalendar:
         """What is free beside all that runs and is reserved."""

@@ -1,17 +1,22 @@
 """What Accordion learns of a stream: which queries are lost, and what a place-second is worth.
 
 Every query counts as one, however much it takes. A heavy one that is accepted may keep several
-lighter ones out, of which that costs more. From the last `_WINDOW` arrivals:
+lighter ones out, of which that costs more. Of the last `_WINDOW` arrivals, for a query of w
+place-seconds:
 
-    lost(w)    queries lighter than w that were refused for want of places, a second
-    price(w)   min(lost(w), 1 / their mean work): what a place-second more would have saved, at most
-    worth      a query of w place-seconds is worth its places if  w * price(w) <= 1
+    lost     queries lighter than w that were refused for want of places; none if they are fewer
+             than `_NOTICE` of all
+    taken    place-seconds of queries at least as heavy that were not
+    price    `_CAUTION` * min(lost / (taken + w), 1 / the mean work of the lost):  how many of
+             them a place-second less for heavy ones would have let in
+    worth    a query is worth its places if  w * price <= 1
 
-When no light query is refused, the price is 0 and every query is worth its places.
+A high query is compared with high ones alone, a low one with all. Where nothing light is refused,
+the price is 0 and every query is worth its places.
 
-`spare` places are kept for queries that come and cannot wait: from widening, and from queries that
-can. One more after a query was refused while others had been widened or could have waited; one
-less after `_CALM` arrivals without.
+`spare` places are kept from widening, for queries that come and cannot wait. It begins with half
+of the pool; one more after a query was refused that would have had a place, had others not been
+widened; one less after `_CALM` arrivals without, but never none.
 """
 
 from __future__ import annotations
@@ -19,56 +24,62 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from tvm_hetero.serve.scheduling.query import Priority
+
 _WINDOW = 256
-_CALM = 64
+_NOTICE = 0.03
+_CAUTION = 2.0
+_CALM = 256
 
 
 @dataclass
 class _SeenQuery:
-    """An arrival: when, with how many place-seconds, and whether it was refused for its weight."""
+    """An arrival: with how many place-seconds, and whether it was refused for want of places."""
 
-    time: float
     work: float
+    priority: Priority
     lost: bool = False
 
 
 class Pressure:
-    """See the head of this file; `most` bounds `spare`."""
+    """See the head of this file, for a pool of so many places."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.spare = 0
+    def __init__(self, places: int) -> None:
+        self._most = places - 1
+        self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
         self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
-    def arrive(self, work: float, now: float) -> None:
+    def arrive(self, work: float, priority: Priority) -> None:
         """A query has come."""
-        self._seen.append(_SeenQuery(now, work))
+        self._seen.append(_SeenQuery(work, priority))
         self._calm += 1
         if self._calm >= _CALM:
             self._calm = 0
-            self.spare = max(0, self.spare - 1)
+            self.spare = max(min(1, self._most), self.spare - 1)
 
     def lose(self, *, avoidable: bool) -> None:
         """The query that came last was refused for want of places.
 
         Parameters
         ----------
-        avoidable : whether places that others had beyond their need would have been enough.
+        avoidable : whether others have been widened.
         """
         self._seen[-1].lost = True
         if avoidable:
             self._calm = 0
-            self.spare = min(self.most, self.spare + 1)
+            self.spare = min(self._most, self.spare + 1)
 
-    def price(self, work: float) -> float:
+    @property
+    def mean_work(self) -> float:
+        """Place-seconds of a query, in the mean."""
+        return sum(each.work for each in self._seen) / max(1, len(self._seen))
+
+    def price(self, work: float, priority: Priority) -> float:
         """What a place-second is worth to lighter queries, in queries."""
-        lighter = [each.work for each in self._seen if each.lost and each.work < work]
-        span = self._seen[-1].time - self._seen[0].time if self._seen else 0.0
-        if not lighter or span <= 0:
+        rivals = [each for each in self._seen if each.priority <= priority]
+        lost = [each.work for each in rivals if each.lost and each.work < work]
+        if len(lost) < max(2.0, _NOTICE * len(self._seen)):
             return 0.0
-        return min(len(lighter) / span, len(lighter) / sum(lighter))
-
-    def is_worth(self, work: float) -> bool:
-        """Whether a query is worth its places."""
-        return work * self.price(work) <= 1.0
+        taken = sum(each.work for each in self._seen if not each.lost and each.work >= work)
+        return _CAUTION * min(len(lost) / (taken + work), len(lost) / sum(lost))
