@@ -183,8 +183,8 @@ class Scheduler(ABC):
         """What would become of a running query's course with another share from `now` on."""
         query = running.query
         times = self.profile.times(query.model)
-        left = max(1, query.items - running.course.entered(now))
-        return running.course.resized(now, share, times.paces(left)[share - 1], times.switch)
+        pace = times.paces(query.items)[share - 1]
+        return running.course.resized(now, share, pace, times.switch)
 
     def _refuse(
         self, query: Query, reason: str, limit: float, value: float, retry: float | None

@@ -30,6 +30,7 @@ from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
     Reservation,
     calendar_of,
+    expected_end,
     place,
     soonest,
 )
@@ -228,8 +229,8 @@ class Accordion(Scheduler):
         def resized(running: RunningQuery, share: int) -> NewShare:
             return self.resized(running, share, now)
 
-        row, free = self._row(query), self.pool.free
-        return make_room(query, row, self.most, free, calendar, donors, resized, now)
+        times, free = self.profile.times(query.model), self.pool.free
+        return make_room(query, times, self.most, free, calendar, donors, resized, now)
 
     def _use(self, query: Query, room: Room, now: float) -> None:
         """Take what others give, and start at once if that was meant."""
@@ -310,8 +311,7 @@ class Accordion(Scheduler):
             share = self._wider(running, min(self.most, running.share + idle), calendar, now)
             if share > running.share:
                 idle -= share - running.share
-                held = max(running.course.finish, now + running.course.period)
-                calendar.take(now, held, -running.share)
+                calendar.take(now, expected_end(running.course, now), -running.share)
                 self._resize(running, share, now)
                 calendar.take(now, running.course.finish, share)
 

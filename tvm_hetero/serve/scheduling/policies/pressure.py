@@ -4,11 +4,12 @@ Every query counts as one, however much it takes. A heavy one that is accepted m
 lighter ones out, of which that costs more. Of the last `_WINDOW` arrivals, for a query of w
 place-seconds:
 
-    lost     queries lighter than w that were refused for want of places; none if they are fewer
-             than `_NOTICE` of all
+    lost     queries lighter than w that were refused for want of places, at least two
     taken    place-seconds of queries at least as heavy that were not
-    price    `_CAUTION` * min(lost / (taken + w), 1 / the mean work of the lost):  how many of
+    price    caution * min(lost / (taken + w), 1 / the mean work of the lost):  how many of
              them a place-second less for heavy ones would have let in
+    caution  rises with the share of arrivals that were lost, to `_CAUTION` at most: few losses
+             may be chance
     worth    a query is worth its places if  w * price <= 1
 
 A high query is compared with high ones alone, a low one with all. Where nothing light is refused,
@@ -27,8 +28,8 @@ from dataclasses import dataclass
 from tvm_hetero.serve.scheduling.query import Priority
 
 _WINDOW = 256
-_NOTICE = 0.03
 _CAUTION = 2.0
+_RISE = 16.0
 _CALM = 256
 
 
@@ -79,7 +80,8 @@ class Pressure:
         """What a place-second is worth to lighter queries, in queries."""
         rivals = [each for each in self._seen if each.priority <= priority]
         lost = [each.work for each in rivals if each.lost and each.work < work]
-        if len(lost) < max(2.0, _NOTICE * len(self._seen)):
+        if len(lost) < 2:
             return 0.0
+        caution = min(_CAUTION, _RISE * len(lost) / len(rivals))
         taken = sum(each.work for each in self._seen if not each.lost and each.work >= work)
-        return _CAUTION * min(len(lost) / (taken + work), len(lost) / sum(lost))
+        return caution * min(len(lost) / (taken + work), len(lost) / sum(lost))

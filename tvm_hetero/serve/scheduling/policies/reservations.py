@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
-from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.serve.scheduling.course import Course, Pace
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
 
@@ -38,10 +38,15 @@ def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> Pla
     return calendar
 
 
+def expected_end(course: Course, now: float) -> float:
+    """When a course ends; one that should have ended is expected to within a period."""
+    return course.finish if course.finish > now else now + course.period
+
+
 def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, int]]:
     """From when to when a running query holds how many places."""
     course = running.course
-    finish = max(course.finish, now + course.period)
+    finish = expected_end(course, now)
     if running.widening is not None:
         time, share = running.widening
         yield now, max(time, now), running.share
@@ -50,7 +55,7 @@ def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, 
         yield now, finish, running.share
     if running.given_up:
         # What is late to be empty is expected within a period, too.
-        release = running.release if running.release > now else now + course.period
+        release = running.release if running.release >= now else now + course.period
         yield now, release, len(running.given_up)
 
 
