@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.scheduling.calendar import Reservation
 from tvm_hetero.serve.scheduling.course import Course, NewShare
 from tvm_hetero.serve.scheduling.pool import PlacePool
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
@@ -46,7 +47,7 @@ class RunningQuery:
     course: Course
     given_up: tuple[int, ...] = ()
     release: float = -math.inf
-    widening: tuple[float, int] | None = None
+    widening: Reservation | None = None
     needed: int = 0
 
     @property

@@ -24,11 +24,10 @@ import math
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
 from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
-    Reservation,
     calendar_of,
     expected_end,
     place,
@@ -241,7 +240,7 @@ class Accordion(Scheduler):
             return
         running = self._start(query, room.at_once, now)
         if room.share > room.at_once:
-            running.widening = (room.start, room.share)
+            running.widening = Reservation(room.start, room.end, room.share)
 
     # ------------------------------------------------------------------ at every event
 
@@ -263,7 +262,7 @@ class Accordion(Scheduler):
         for running in self.running.values():
             if running.widening is None:
                 continue
-            time, share = running.widening
+            time, _, share = running.widening
             if running.course.entered(now) >= running.query.items:
                 running.widening = None
             elif self.pool.free >= share - running.share and (time <= now + _EPS or not emptying):

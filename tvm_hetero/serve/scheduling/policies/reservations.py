@@ -11,22 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
-
-from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import Course, Pace
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
 
 _EPS = 1e-9
-
-
-class Reservation(NamedTuple):
-    """So many places from `start` to `end`."""
-
-    start: float
-    end: float
-    share: int
 
 
 def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> PlaceCalendar:
@@ -40,7 +30,7 @@ def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> Pla
 
 def expected_end(course: Course, now: float) -> float:
     """When a course ends; one that should have ended is expected to within a period."""
-    return course.finish if course.finish > now else now + course.period
+    return course.finish if course.finish >= now - _EPS else now + course.period
 
 
 def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, int]]:
@@ -48,14 +38,14 @@ def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, 
     course = running.course
     finish = expected_end(course, now)
     if running.widening is not None:
-        time, share = running.widening
+        time, finish, share = running.widening
         yield now, max(time, now), running.share
-        yield max(time, now), finish, share
+        yield max(time, now), finish if finish >= now - _EPS else now + course.period, share
     else:
         yield now, finish, running.share
     if running.given_up:
         # What is late to be empty is expected within a period, too.
-        release = running.release if running.release >= now else now + course.period
+        release = running.release if running.release >= now - _EPS else now + course.period
         yield now, release, len(running.given_up)
 
 
