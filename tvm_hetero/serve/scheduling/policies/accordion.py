@@ -86,8 +86,10 @@ class WaitingQuery:
 
     def order(self, now: float) -> tuple[bool, float, float, int]:
         """High before low, each by its deadline."""
-        urgency = min(self.query.deadline, self.aged_at)
-        return not self.is_high(now), urgency, self.query.arrival, self.query.number
+        high, urgency = self.is_high(now), self.query.deadline
+        if high and self.query.priority is Priority.LOW:
+            urgency = min(urgency, self.aged_at)
+        return not high, urgency, self.query.arrival, self.query.number
 
 
 class Accordion(Scheduler):
