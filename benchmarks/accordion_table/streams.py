@@ -18,9 +18,10 @@ from tvm_hetero.serve.scheduling.arrivals import (
 )
 from tvm_hetero.serve.scheduling.outcome import figures_of
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
-from tvm_hetero.serve.scheduling.policies.accordion import Accordion, AccordionOptions
+from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.fixed_partitions import FixedPartitions
 from tvm_hetero.serve.scheduling.policies.in_turn import InTurn
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.scheduling.policies.packrat import Packrat
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Query
@@ -114,6 +115,13 @@ def cell_rows(
             "measure": measure, "places": places, "intensity": intensity, "level": level,
             "policy": name, **figures,
         }  # fmt: skip
+
+
+def stream_rows(queries: Sequence[Query], places: int) -> Iterator[Row]:
+    """A row for each policy on one stream, as predicted."""
+    for name, make in makers(places).items():
+        figures = figures_of(replay_queries(make(), queries), places)
+        yield {"places": places, "policy": name, **asdict(figures)}
 
 
 def truth_of(scheduler: Scheduler, places: int) -> ServiceProfile:

@@ -1,4 +1,4 @@
-"""Accordion keeps its promises, shares by the rules, and is its simpler relatives where it has to."""
+"""Accordion keeps its promises and the rules, and is its simpler relatives where it has to be."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tests.serve.scheduling.streams import (
 )
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.outcome import QueryOutcome
-from tvm_hetero.serve.scheduling.policies.accordion import Accordion, AccordionOptions
+from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.one_stage import OneStage
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.scheduling.policies.slo_conforming import SloConforming
 from tvm_hetero.serve.scheduling.query import Priority, Query, ResizeQuery, WaitUntil
 from tvm_hetero.serve.scheduling.replay import Deviation
@@ -102,7 +103,7 @@ def test_a_high_one_takes_places_from_a_low_one_with_slack() -> None:
     assert starts_of(scheduler.arrive(Query(0, "a", 8, 0.0, 20.0, LOW), 0.0)) == {0: 4}
     # The high one needs two: the low one gives its first two stages.
     decisions = scheduler.arrive(Query(1, "a", 4, 0.5, 4.0, HIGH), 0.5)
-    assert decisions[0] == ResizeQuery(0, (2, 3)) and not refusals_of(decisions)
+    assert decisions[0] == ResizeQuery(0, (3, 0)) and not refusals_of(decisions)
     assert scheduler.pool.free == 0  # what is given up is not empty yet
     reserved = scheduler.reservations[1]
     # Item 2 enters at 0.5; two periods of 0.25 s later the first two stages are empty.

@@ -54,9 +54,7 @@ def test_a_late_item_makes_the_others_late() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 20), st.integers(1, 9), st.integers(1, 3)), max_size=8
-    ),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9), st.integers(1, 3)), max_size=8),
     st.integers(1, 6),
     st.integers(1, 8),
 )
@@ -142,7 +140,13 @@ def test_a_trace_is_read_line_by_line_and_what_is_wrong_is_named() -> None:
     first, second = parse_trace(lines)
     assert first == Query(0, "a", 2, 0.5, 0.6, Priority.HIGH)
     assert second == Query(1, "b", 1, 0.5, math.inf, Priority.LOW)
-    for wrong in ("0.5 a 2 high", "x a 2 high 1", "0 a 0 high 1", "0 a 1 urgent 1", "nan a 1 low -"):
+    for wrong in (
+        "0.5 a 2 high",
+        "x a 2 high 1",
+        "0 a 0 high 1",
+        "0 a 1 urgent 1",
+        "nan a 1 low -",
+    ):
         with pytest.raises(FormatError, match="line 1: expected 'seconds model"):
             parse_trace([wrong])
     with pytest.raises(FormatError, match="line 2: arrives before"):

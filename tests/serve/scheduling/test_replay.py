@@ -9,8 +9,9 @@ import pytest
 from tests.serve.scheduling.streams import profile
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.outcome import QueryOutcome, figures_of
-from tvm_hetero.serve.scheduling.policies.accordion import Accordion, AccordionOptions
+from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.one_stage import OneStage
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.scheduling.policies.whole_machine import WholeMachine
 from tvm_hetero.serve.scheduling.query import Query, ShareDecision
 from tvm_hetero.serve.scheduling.replay import Deviation, replay_queries
@@ -36,13 +37,14 @@ def test_a_share_that_is_given_up_and_given_back_is_in_the_outcome() -> None:
 
 def test_noise_is_by_its_seed_and_a_slowdown_lasts_as_long_as_its_window() -> None:
     queries = [Query(0, "a", 4, 0.0)]
-    once = [replay_queries(OneStage(profile(1), 1), queries, deviation=Deviation(0.2, seed))[0].ended
-            for seed in (1, 1, 2)]  # fmt: skip
+    noisy = [Deviation(spread=0.2, seed=seed) for seed in (1, 1, 2)]
+    found = [replay_queries(OneStage(profile(1), 1), queries, deviation=d) for d in noisy]
+    once = [outcome.ended for (outcome,) in found]
     assert once[0] == once[1] != once[2]
     slow = Deviation(slowdown=2.0, begin=1.0, end=2.5)
-    (found,) = replay_queries(OneStage(profile(1), 1), queries, deviation=slow)
-    # Items that begin at 1 s is twice as slow; the one at 3 s is as fast as ever.
-    assert found.ended == pytest.approx(1 + 2 + 1 + 1)
+    (late,) = replay_queries(OneStage(profile(1), 1), queries, deviation=slow)
+    # The item that begins at 1 s is twice as slow, the one at 3 s as fast as ever.
+    assert late.ended == pytest.approx(1 + 2 + 1 + 1)
 
 
 def test_a_policy_that_learns_cannot_be_its_own_truth() -> None:

@@ -1,8 +1,8 @@
 """A policy on a stream of queries, replayed: discrete events, deterministic.
 
-What a query really takes is what the profile predicts times `Deviation`: noise by its seed, a factor
-for each query, and a slowdown while a window lasts. A policy knows only the prediction, and what
-it is told of items that ended. With `learn`, the profile is told, too, as a server would.
+What a query really takes is what the profile predicts times `Deviation`: noise by its seed, a
+factor for each query, and a slowdown while a window lasts. A policy knows only the prediction, and
+what it is told of items that ended. With `learn`, the profile is told, too, as a server would.
 """
 
 from __future__ import annotations

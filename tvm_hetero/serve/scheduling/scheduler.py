@@ -148,6 +148,7 @@ class Scheduler(ABC):
 
     def _inherit(self, running: RunningQuery, now: float) -> None:
         """Let another query have the places of one that has ended."""
+        return
 
     # ------------------------------------------------------------------ what it may do
 

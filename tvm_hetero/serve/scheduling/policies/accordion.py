@@ -12,8 +12,8 @@ What is fact in it and what our own: docs/accordion.md. At every event, in this 
     widen      idle places that nobody has reserved go to who has least slack, as long as that
                makes it quicker; `spare` stay free for the next query to begin on
 
-A promise (an accepted query's predicted end by its deadline) is never broken by later decisions: all
-that is done later fits the calendar beside it. What breaks promises are times that are not as
+A promise (an accepted query's predicted end by its deadline) is never broken by later decisions:
+all that is done later fits the calendar beside it. What breaks promises are times that are not as
 predicted. A low query that has waited `ageing` times its SLO counts as high; so does one without
 deadline, whose SLO for this is `ageing` times its least latency.
 """
@@ -21,11 +21,11 @@ deadline, whose SLO for this is `ageing` times its least latency.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
 from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
@@ -33,7 +33,7 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
     place,
     soonest,
 )
-from tvm_hetero.serve.scheduling.policies.squeeze import Room, make_room
+from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, make_room
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
@@ -41,55 +41,6 @@ from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 _EPS = 1e-9
 # For how many times its least latency a query without deadline waits as a low one.
 _PATIENCE = 10.0
-
-
-@dataclass(frozen=True)
-class AccordionOptions:
-    """What can be switched off or set.
-
-    Attributes
-    ----------
-    shrink, widen : whether running queries give places up, and get idle ones.
-    best_effort : take a query that cannot meet its deadline, too, as one without.
-    most : the largest share of a query; None for the whole pool.
-    spare : places that are not given to running queries, for the next one to begin on.
-    gain : by which share of what is left a query has to get quicker to be widened.
-    ageing : a low query that has waited this many times its SLO counts as high.
-    """
-
-    shrink: bool = True
-    widen: bool = True
-    best_effort: bool = False
-    most: int | None = None
-    weigh: bool = True
-    guard: bool = True
-    spare: int | None = None
-    gain: float = 0.02
-    ageing: float = 1.0
-
-    def __post_init__(self) -> None:
-        if (self.spare or 0) < 0 or self.gain < 0 or self.ageing <= 0 or (self.most or 1) < 1:
-            raise UsageError(f"expected spare, gain >= 0, ageing > 0 and most >= 1, got {self}")
-
-
-@dataclass
-class WaitingQuery:
-    """A query that was accepted; `key` orders those that wait."""
-
-    query: Query
-    reservation: Reservation
-    aged_at: float
-
-    def is_high(self, now: float) -> bool:
-        """Whether it counts as high."""
-        return self.query.priority is Priority.HIGH or now >= self.aged_at
-
-    def order(self, now: float) -> tuple[bool, float, float, int]:
-        """High before low, each by its deadline."""
-        high, urgency = self.is_high(now), self.query.deadline
-        if high and self.query.priority is Priority.LOW:
-            urgency = min(urgency, self.aged_at)
-        return not high, urgency, self.query.arrival, self.query.number
 
 
 class Accordion(Scheduler):
@@ -158,7 +109,7 @@ class Accordion(Scheduler):
         return row[0].seconds(query.items)
 
     @staticmethod
-    def _is_better(room: Room, found: Reservation | None, query: Query) -> bool:
+    def _is_better(room: MadeRoom, found: Reservation | None, query: Query) -> bool:
         """A low query that can wait asks nobody; a high one waits for none that can give."""
         if found is None:
             return True
@@ -178,7 +129,7 @@ class Accordion(Scheduler):
         return query.arrival + self.options.ageing * self._patience(query)
 
     def _reorder(self, query: Query, now: float) -> bool:
-        """Reserve anew for all that wait, and for the query, if all of them meet their deadlines."""
+        """Reserve anew for all that wait, and for the query, if all meet their deadlines."""
         new = WaitingQuery(query, Reservation(now, now, 0), self._aged_at(query))
         calendar = calendar_of(self.pool.count, self.running.values(), now)
         found: dict[int, Reservation] = {}
@@ -218,7 +169,7 @@ class Accordion(Scheduler):
 
     def _room(
         self, query: Query, calendar: PlaceCalendar, now: float, *, low_only: bool
-    ) -> Room | None:
+    ) -> MadeRoom | None:
         donors = [
             each
             for each in self.running.values()
@@ -233,7 +184,7 @@ class Accordion(Scheduler):
         times, free = self.profile.times(query.model), self.pool.free
         return make_room(query, times, self.most, free, calendar, donors, resized, now)
 
-    def _use(self, query: Query, room: Room, now: float) -> None:
+    def _use(self, query: Query, room: MadeRoom, now: float) -> None:
         """Take what others give, and start at once if that was meant."""
         for gift in room.gifts:
             self._resize(gift.giver, gift.share, now)
@@ -316,9 +267,7 @@ class Accordion(Scheduler):
                 self._resize(running, share, now)
                 calendar.take(now, running.course.finish, share)
 
-    def _wider(
-        self, running: RunningQuery, most: int, calendar: PlaceCalendar, now: float
-    ) -> int:
+    def _wider(self, running: RunningQuery, most: int, calendar: PlaceCalendar, now: float) -> int:
         """The share with which it ends soonest; a larger one has to be worth it."""
         best, finish = running.share, running.course.finish
         if running.course.entered(now) >= running.query.items:

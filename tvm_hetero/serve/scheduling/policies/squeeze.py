@@ -34,7 +34,7 @@ class Gift(NamedTuple):
     new: NewShare
 
 
-class Room(NamedTuple):
+class MadeRoom(NamedTuple):
     """What is to be given, and the share that the query has then.
 
     Attributes
@@ -64,7 +64,7 @@ def make_room(
     donors: Sequence[RunningQuery],
     resized: Resized,
     now: float,
-) -> Room | None:
+) -> MadeRoom | None:
     """The least share that meets the deadline with places that others give; None if none does.
 
     Parameters
@@ -91,7 +91,7 @@ def _room_for(
     donors: Sequence[RunningQuery],
     resized: Resized,
     now: float,
-) -> Room | None:
+) -> MadeRoom | None:
     seconds = times.paces(query.items)[share - 1].seconds(query.items)
     idle = max(0, min(free, calendar.least(now, now + seconds)))
     lacking, trial, gifts = share - idle, calendar, list[Gift]()
@@ -111,7 +111,7 @@ def _room_for(
     for at_once in dict.fromkeys((min(idle, share), 0)):
         end = _end(query, times, share, at_once, start, now)
         if end <= query.deadline + _EPS and _fits(trial, share, at_once, start, end, now):
-            return Room(tuple(gifts), share, at_once, start, end)
+            return MadeRoom(tuple(gifts), share, at_once, start, end)
     return None
 
 
