@@ -75,6 +75,7 @@ class Scheduler(ABC):
         self.pool = PlacePool(places)
         self.running: dict[int, RunningQuery] = {}
         self._decisions: list[ShareDecision] = []
+        self._freed = False  # whether places may be free earlier than was thought
 
     # ------------------------------------------------------------------ events
 
@@ -95,12 +96,13 @@ class Scheduler(ABC):
     def item_ended(self, number: int, item: int, now: float) -> list[ShareDecision]:
         """An item has ended: what follows is as late, or as early, as it was."""
         running = self.running[number]
-        running.course = running.course.shifted(item, now)
+        before, running.course = running.course, running.course.shifted(item, now)
+        self._freed |= running.course is not before
         return []
 
     def ended(self, number: int, now: float) -> list[ShareDecision]:
         """A query has ended, or was stopped: its places are free."""
-        running = self.running.pop(number)
+        running, self._freed = self.running.pop(number), True
         self._inherit(running, now)
         if number in self.pool.owners:
             self.pool.give_back(number, running.places + running.given_up)
@@ -110,12 +112,13 @@ class Scheduler(ABC):
         """Places that a running query gave up are empty."""
         running = self.running[number]
         self.pool.give_back(number, running.given_up)
-        running.given_up = ()
+        running.given_up, self._freed = (), True
         return self._decide(now)
 
     def withdraw(self, number: int, now: float) -> list[ShareDecision]:
         """Nobody waits for a query any more. One that runs is stopped by who runs it (`ended`)."""
         self._forget(number)
+        self._freed = True
         return self._decide(now)
 
     def tick(self, now: float) -> list[ShareDecision]:

@@ -24,7 +24,7 @@ import math
 from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
-from tvm_hetero.serve.scheduling.course import NewShare, Pace
+from tvm_hetero.serve.scheduling.course import NewShare
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
 from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
@@ -72,12 +72,11 @@ class Accordion(Scheduler):
 
     def _receive(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
-        row = self._row(query)
-        work = self._work(query, row)
+        work = self._work(query)
         self.pressure.arrive(work, query.priority)
         if self._outweighs(query, work):
             return
-        found = place(query, row, self.most, calendar, now, self._guard(query, work))
+        found = place(query, self._shares(query), calendar, now, self._guard(query, work))
         waits = found is None or found.start > now + _EPS
         if waits and self.options.shrink and query.deadline < math.inf:
             room = self._room(query, calendar, now, low_only=query.priority is Priority.LOW)
@@ -101,12 +100,11 @@ class Accordion(Scheduler):
         self._refuse(query, reason, 1 / price, work, self._patience(query))
         return True
 
-    def _work(self, query: Query, row: tuple[Pace, ...]) -> float:
+    def _work(self, query: Query) -> float:
         """Place-seconds of its least share."""
-        for share, pace in enumerate(row[: self.most], 1):
-            if pace.seconds(query.items) <= query.slo:
-                return share * pace.seconds(query.items)
-        return row[0].seconds(query.items)
+        shares = self._shares(query)
+        enough = (share * seconds for share, seconds in shares if seconds <= query.slo)
+        return next(enough, shares[0][1])
 
     @staticmethod
     def _is_better(room: MadeRoom, found: Reservation | None, query: Query) -> bool:
@@ -135,7 +133,7 @@ class Accordion(Scheduler):
         found: dict[int, Reservation] = {}
         everyone = [*self._waiting.values(), new]
         for each in sorted(everyone, key=lambda each: each.order(now)):
-            spot = place(each.query, self._row(each.query), self.most, calendar, now)
+            spot = place(each.query, self._shares(each.query), calendar, now)
             if spot is None:
                 return False
             calendar.take(spot.start, spot.end, spot.share)
@@ -147,17 +145,17 @@ class Accordion(Scheduler):
 
     def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
         """Say when it would have ended, and when to come back; or take it as best effort."""
-        row = self._row(query)
-        end = soonest(query, row, self.most, calendar, now).end
+        shares = self._shares(query)
+        end = soonest(shares, calendar, now).end
         widened = any(each.share > each.needed for each in self.running.values())
         self.pressure.lose(avoidable=widened)
         if self.options.best_effort:
             free = replace(query, deadline=math.inf)
-            spot = place(free, row, self.most, calendar, now)
+            spot = place(free, shares, calendar, now)
             assert spot is not None
             self._accept(free, spot, now)
             return
-        least = row[self.most - 1].seconds(query.items)
+        least = shares[-1][1]
         if least > query.slo:
             reason = "it takes longer than its deadline allows, even alone on all places"
             self._refuse(query, reason, query.slo, least, None)
@@ -223,14 +221,17 @@ class Accordion(Scheduler):
                 self._resize(running, share, now)
 
     def _start_due(self, calendar: PlaceCalendar, now: float) -> None:
-        """Look for an earlier time for each that waits, and start it if that is now."""
+        """Start what is due; if places came free, look for an earlier time for all that wait."""
+        freed, self._freed = self._freed, False
         for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
-            query, held, row = each.query, each.reservation, self._row(each.query)
+            if not freed and each.reservation.start > now + _EPS:
+                continue
+            query, held, shares = each.query, each.reservation, self._shares(each.query)
             calendar.take(held.start, held.end, -held.share)
-            guard = self._guard(query, self._work(query, row))
-            spot = place(query, row, self.most, calendar, now, guard)
+            guard = self._guard(query, self._work(query))
+            spot = place(query, shares, calendar, now, guard)
             if spot is None:  # times were not as predicted
-                spot = soonest(query, row, self.most, calendar, now)
+                spot = soonest(shares, calendar, now)
             calendar.take(spot.start, spot.end, spot.share)
             each.reservation = spot
             if spot.start <= now + _EPS and self.pool.free >= spot.share:
@@ -295,5 +296,9 @@ class Accordion(Scheduler):
             calendar.take(spot.start, spot.end, spot.share)
         return calendar
 
-    def _row(self, query: Query) -> tuple[Pace, ...]:
-        return self.profile.times(query.model).paces(query.items)
+    def _shares(self, query: Query) -> tuple[tuple[int, float], ...]:
+        """Shares that a query may have and that are worth it, and what it takes with each."""
+        found = self.profile.times(query.model).useful_shares(query.items)
+        if found[-1][0] > self.most:
+            found = tuple(each for each in found if each[0] <= self.most)
+        return found

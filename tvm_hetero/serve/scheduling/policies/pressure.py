@@ -49,11 +49,15 @@ class Pressure:
         self._most = places - 1
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
+        self._sum = 0.0
         self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
     def arrive(self, work: float, priority: Priority) -> None:
         """A query has come."""
+        if len(self._seen) == _WINDOW:
+            self._sum -= self._seen[0].work
         self._seen.append(_SeenQuery(work, priority))
+        self._sum += work
         self._calm += 1
         if self._calm >= _CALM:
             self._calm = 0
@@ -74,7 +78,7 @@ class Pressure:
     @property
     def mean_work(self) -> float:
         """Place-seconds of a query, in the mean."""
-        return sum(each.work for each in self._seen) / max(1, len(self._seen))
+        return self._sum / max(1, len(self._seen))
 
     def price(self, work: float, priority: Priority) -> float:
         """What a place-second is worth to lighter queries, in queries."""

@@ -9,15 +9,16 @@ places with which it meets its deadline, as early as they are free:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
-from tvm_hetero.serve.scheduling.course import Course, Pace
+from tvm_hetero.serve.scheduling.course import Course
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
 
 _EPS = 1e-9
+# Shares, smallest first, and the seconds that a query takes with each.
+Shares = Sequence[tuple[int, float]]
 
 
 def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> PlaceCalendar:
@@ -50,20 +51,9 @@ def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, 
         yield now, release, len(running.given_up)
 
 
-def useful_shares(row: tuple[Pace, ...], items: int, most: int) -> Iterator[tuple[int, float]]:
-    """Shares that are quicker than all smaller ones, with the seconds that they take."""
-    before = math.inf
-    for share, pace in enumerate(row[:most], 1):
-        seconds = pace.seconds(items)
-        if seconds < before:
-            yield share, seconds
-            before = seconds
-
-
 def place(
     query: Query,
-    row: tuple[Pace, ...],
-    most: int,
+    shares: Shares,
     calendar: PlaceCalendar,
     now: float,
     guard: int = 0,
@@ -72,10 +62,11 @@ def place(
 
     Parameters
     ----------
+    shares : those that it may have and that are worth it (`ModelTimes.useful_shares`).
     guard : places that are to be free beside it, if it meets its deadline so.
     """
     for free in dict.fromkeys((guard, 0)):
-        for share, seconds in useful_shares(row, query.items, most):
+        for share, seconds in shares:
             if now + seconds > query.deadline + _EPS:
                 continue
             start = calendar.earliest(share + free, seconds, now)
@@ -84,12 +75,10 @@ def place(
     return None
 
 
-def soonest(
-    query: Query, row: tuple[Pace, ...], most: int, calendar: PlaceCalendar, now: float
-) -> Reservation:
+def soonest(shares: Shares, calendar: PlaceCalendar, now: float) -> Reservation:
     """The share with the earliest end."""
     found = []
-    for share, seconds in useful_shares(row, query.items, most):
+    for share, seconds in shares:
         start = calendar.earliest(share, seconds, now)
         found.append(Reservation(start, start + seconds, share))
     return min(found, key=lambda each: (each.end, each.share))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
 from tvm_hetero.serve.scheduling.course import Course, NewShare
-from tvm_hetero.serve.scheduling.policies.reservations import expected_end, useful_shares
+from tvm_hetero.serve.scheduling.policies.reservations import expected_end
 from tvm_hetero.serve.scheduling.profile import ModelTimes
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
@@ -72,9 +72,8 @@ def make_room(
     times : of the query's model; `most`: the largest share; `free`: places nobody owns.
     donors : who may be asked, in that order.
     """
-    row = times.paces(query.items)
-    for share, seconds in useful_shares(row, query.items, most):
-        if now + seconds > query.deadline + _EPS:
+    for share, seconds in times.useful_shares(query.items):
+        if share > most or now + seconds > query.deadline + _EPS:
             continue
         room = _room_for(query, times, share, free, calendar, donors, resized, now)
         if room is not None:
