@@ -1,4 +1,4 @@
-"""Requests over the network, served under service-level objectives (Accordion): empty yet.
+"""Requests over the network, served under service-level objectives (Accordion).
 
 It would admit, batch and route requests to built models, so that latencies stay within what was
 promised. May import every room below floor 12 (tests/test_floors.py), `online` and `decoders`
