@@ -16,7 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import performance
-from benchmarks.quoted import diviml, document_readers, live, online, readme, scheduling, teams
+from benchmarks.quoted import (
+    accordion,
+    diviml,
+    document_readers,
+    live,
+    online,
+    readme,
+    scheduling,
+    teams,
+)
 from benchmarks.quoted import performance as performance_tables
 from benchmarks.scheduling import page
 from tvm_hetero.util.documents import write_atomic
@@ -28,7 +37,7 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 # Results that are quoted as they are.
 _DOCUMENTS = (
     "document_readers", "diviml", "online", "teams", "decode_teams",
-    "adapted", "switch", "watching", "soak_switch",
+    "adapted", "switch", "watching", "soak_switch", "accordion",
 )  # fmt: skip
 
 
@@ -49,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def quotes() -> dict[Path, list[str]]:
     """The tables of each page that quotes results."""
     found, scheduled = performance.read_results(RESULTS), page.read_results(RESULTS)
-    read, paper, replayed, scale, decode, adapted, switched, watched, soaked = (
+    read, paper, replayed, scale, decode, adapted, switched, watched, soaked, shared = (
         json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in _DOCUMENTS
     )
     return {
@@ -58,6 +67,7 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "scheduling.md": scheduling.tables(scheduled),
         DOCS / "online.md": online.tables(replayed),
         DOCS / "live.md": live.tables(adapted, switched, watched, soaked),
+        DOCS / "accordion.md": accordion.tables(shared),
         DOCS / "teams.md": teams.tables(scale, decode),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),

@@ -61,9 +61,7 @@ def team_seconds(model: str, threads: int) -> float:
     return one * (serial + (1 - serial) / threads)
 
 
-def instances(
-    models: tuple[str, ...], places: int, items: tuple[int, ...]
-) -> ServiceProfile:
+def instances(models: tuple[str, ...], places: int, items: tuple[int, ...]) -> ServiceProfile:
     """A profile of Packrat's best instances, threads and batches for these numbers of items."""
     found = {}
     for model in models:

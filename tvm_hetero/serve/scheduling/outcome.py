@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tvm_hetero.serve.scheduling.query import Query, RefuseQuery
 from tvm_hetero.util.statistics import quantile
@@ -107,7 +108,7 @@ def _occupancy(outcomes: Sequence[QueryOutcome], places: int) -> tuple[float, fl
     changes.sort()
     busy = full = loaded = 0.0
     used = present = 0
-    for (time, more, coming), after in zip(changes, changes[1:], strict=False):
+    for (time, more, coming), after in pairwise(changes):
         used, present = used + more, present + coming
         span = after[0] - time
         busy += used * span

@@ -51,6 +51,7 @@ class ModelTimes:
         self._samples: dict[_CellKey, deque[float]] = {}
         self._values: dict[_CellKey, float] = {}
         self._rows: dict[int, tuple[Pace, ...]] = {}
+        self._useful: dict[int, tuple[tuple[int, float], ...]] = {}
         self._ratio = 1.0
 
     def add(self, items: int, places: int, seconds: float) -> None:
@@ -70,6 +71,7 @@ class ModelTimes:
             self._values[key] = value
             self._ratio = self._median_ratio()
             self._rows.clear()
+            self._useful.clear()
 
     def paces(self, items: int) -> tuple[Pace, ...]:
         """Fill and period of so many items on at most 1, 2, ... places, never slower."""
@@ -77,6 +79,15 @@ class ModelTimes:
         if row is None:
             row = self._rows[items] = self._row(items)
         return row
+
+    def useful_shares(self, items: int) -> tuple[tuple[int, float], ...]:
+        """Shares that are quicker than all smaller ones, with the seconds that they take."""
+        found = self._useful.get(items)
+        if found is None:
+            seconds = [pace.seconds(items) for pace in self.paces(items)]
+            quicker = (k for k in range(len(seconds)) if k == 0 or seconds[k] < seconds[k - 1])
+            found = self._useful[items] = tuple((k + 1, seconds[k]) for k in quicker)
+        return found
 
     def shape(self, items: int, places: int) -> int:
         """How many of so many places are worth using."""

@@ -1,8 +1,8 @@
 """A policy on a stream of queries, replayed: discrete events, deterministic.
 
-What a query really takes is what the profile predicts times `Deviation`: noise by its seed, a factor
-for each query, and a slowdown while a window lasts. A policy knows only the prediction, and what
-it is told of items that ended. With `learn`, the profile is told, too, as a server would.
+What a query really takes is what the profile predicts times `Deviation`: noise by its seed, a
+factor for each query, and a slowdown while a window lasts. A policy knows only the prediction, and
+what it is told of items that ended. With `learn`, the profile is told, too, as a server would.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class QueryReplay:
     def _start(self, decision: StartQuery, now: float) -> None:
         query, share = self._queries[decision.query], len(decision.places)
         factor = self._deviation.factor(query.number)
-        pace = self._pace(query, query.items, share, factor)
+        pace = self._pace(query, share, factor)
         course = Course.begin(query.items, share, pace, now)
         if decision.follows is not None:
             course = Course(
@@ -169,8 +169,7 @@ class QueryReplay:
 
     def _resize(self, decision: ResizeQuery, now: float) -> None:
         live, share = self._live[decision.query], len(decision.places)
-        left = max(1, live.query.items - live.course.entered(now))
-        pace = self._pace(live.query, left, share, live.factor)
+        pace = self._pace(live.query, share, live.factor)
         switch = self._truth.times(live.query.model).switch
         new = live.course.resized(now, share, pace, switch)
         if share < live.course.share:
@@ -181,8 +180,8 @@ class QueryReplay:
         live.version += 1
         self._await_item(live, now)
 
-    def _pace(self, query: Query, items: int, share: int, factor: float) -> Pace:
-        fill, period = self._truth.pace(query.model, items, share)
+    def _pace(self, query: Query, share: int, factor: float) -> Pace:
+        fill, period = self._truth.pace(query.model, query.items, share)
         return Pace(fill * factor, period * factor)
 
     def _note_share(self, number: int, share: int, now: float) -> None:

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.scheduling.calendar import Reservation
 from tvm_hetero.serve.scheduling.course import Course, NewShare
 from tvm_hetero.serve.scheduling.pool import PlacePool
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
@@ -46,7 +47,8 @@ class RunningQuery:
     course: Course
     given_up: tuple[int, ...] = ()
     release: float = -math.inf
-    widening: tuple[float, int] | None = None
+    widening: Reservation | None = None
+    needed: int = 0
 
     @property
     def share(self) -> int:
@@ -73,6 +75,7 @@ class Scheduler(ABC):
         self.pool = PlacePool(places)
         self.running: dict[int, RunningQuery] = {}
         self._decisions: list[ShareDecision] = []
+        self._freed = False  # whether places may be free earlier than was thought
 
     # ------------------------------------------------------------------ events
 
@@ -93,12 +96,13 @@ class Scheduler(ABC):
     def item_ended(self, number: int, item: int, now: float) -> list[ShareDecision]:
         """An item has ended: what follows is as late, or as early, as it was."""
         running = self.running[number]
-        running.course = running.course.shifted(item, now)
+        before, running.course = running.course, running.course.shifted(item, now)
+        self._freed |= running.course is not before
         return []
 
     def ended(self, number: int, now: float) -> list[ShareDecision]:
         """A query has ended, or was stopped: its places are free."""
-        running = self.running.pop(number)
+        running, self._freed = self.running.pop(number), True
         self._inherit(running, now)
         if number in self.pool.owners:
             self.pool.give_back(number, running.places + running.given_up)
@@ -108,12 +112,13 @@ class Scheduler(ABC):
         """Places that a running query gave up are empty."""
         running = self.running[number]
         self.pool.give_back(number, running.given_up)
-        running.given_up = ()
+        running.given_up, self._freed = (), True
         return self._decide(now)
 
     def withdraw(self, number: int, now: float) -> list[ShareDecision]:
         """Nobody waits for a query any more. One that runs is stopped by who runs it (`ended`)."""
         self._forget(number)
+        self._freed = True
         return self._decide(now)
 
     def tick(self, now: float) -> list[ShareDecision]:
@@ -146,6 +151,7 @@ class Scheduler(ABC):
 
     def _inherit(self, running: RunningQuery, now: float) -> None:
         """Let another query have the places of one that has ended."""
+        return
 
     # ------------------------------------------------------------------ what it may do
 
@@ -154,7 +160,7 @@ class Scheduler(ABC):
         places = self.pool.take(query.number, share)
         pace = self.profile.pace(query.model, query.items, share)
         course = Course.begin(query.items, share, pace, now)
-        running = self.running[query.number] = RunningQuery(query, places, course)
+        running = self.running[query.number] = RunningQuery(query, places, course, needed=share)
         self._decisions.append(StartQuery(query.number, places))
         return running
 
@@ -182,8 +188,8 @@ class Scheduler(ABC):
         """What would become of a running query's course with another share from `now` on."""
         query = running.query
         times = self.profile.times(query.model)
-        left = max(1, query.items - running.course.entered(now))
-        return running.course.resized(now, share, times.paces(left)[share - 1], times.switch)
+        pace = times.paces(query.items)[share - 1]
+        return running.course.resized(now, share, pace, times.switch)
 
     def _refuse(
         self, query: Query, reason: str, limit: float, value: float, retry: float | None

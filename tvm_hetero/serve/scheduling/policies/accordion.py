@@ -12,8 +12,8 @@ What is fact in it and what our own: docs/accordion.md. At every event, in this 
     widen      idle places that nobody has reserved go to who has least slack, as long as that
                makes it quicker; `spare` stay free for the next query to begin on
 
-A promise (an accepted query's predicted end by its deadline) is never broken by later decisions: all
-that is done later fits the calendar beside it. What breaks promises are times that are not as
+A promise (an accepted query's predicted end by its deadline) is never broken by later decisions:
+all that is done later fits the calendar beside it. What breaks promises are times that are not as
 predicted. A low query that has waited `ageing` times its SLO counts as high; so does one without
 deadline, whose SLO for this is `ageing` times its least latency.
 """
@@ -21,18 +21,19 @@ deadline, whose SLO for this is `ageing` times its least latency.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tvm_hetero.errors import UsageError
-from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
-from tvm_hetero.serve.scheduling.course import NewShare, Pace
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
+from tvm_hetero.serve.scheduling.course import NewShare
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
+from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
-    Reservation,
     calendar_of,
+    expected_end,
     place,
     soonest,
 )
-from tvm_hetero.serve.scheduling.policies.squeeze import Room, make_room
+from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, make_room
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
@@ -40,51 +41,6 @@ from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 _EPS = 1e-9
 # For how many times its least latency a query without deadline waits as a low one.
 _PATIENCE = 10.0
-
-
-@dataclass(frozen=True)
-class AccordionOptions:
-    """What can be switched off or set.
-
-    Attributes
-    ----------
-    shrink, widen : whether running queries give places up, and get idle ones.
-    best_effort : take a query that cannot meet its deadline, too, as one without.
-    most : the largest share of a query; None for the whole pool.
-    spare : places that are not given to running queries, for the next one to begin on.
-    gain : by which share of what is left a query has to get quicker to be widened.
-    ageing : a low query that has waited this many times its SLO counts as high.
-    """
-
-    shrink: bool = True
-    widen: bool = True
-    best_effort: bool = False
-    most: int | None = None
-    spare: int = 0
-    gain: float = 0.02
-    ageing: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.spare < 0 or self.gain < 0 or self.ageing <= 0 or (self.most or 1) < 1:
-            raise UsageError(f"expected spare, gain >= 0, ageing > 0 and most >= 1, got {self}")
-
-
-@dataclass
-class WaitingQuery:
-    """A query that was accepted; `key` orders those that wait."""
-
-    query: Query
-    reservation: Reservation
-    aged_at: float
-
-    def is_high(self, now: float) -> bool:
-        """Whether it counts as high."""
-        return self.query.priority is Priority.HIGH or now >= self.aged_at
-
-    def order(self, now: float) -> tuple[bool, float, float, int]:
-        """High before low, each by its deadline."""
-        urgency = min(self.query.deadline, self.aged_at)
-        return not self.is_high(now), urgency, self.query.arrival, self.query.number
 
 
 class Accordion(Scheduler):
@@ -96,6 +52,7 @@ class Accordion(Scheduler):
         super().__init__(profile, places)
         self.options = options or AccordionOptions()
         self.most = min(self.options.most or places, places, profile.places)
+        self.pressure = Pressure(places)
         self._waiting: dict[int, WaitingQuery] = {}
 
     @property
@@ -115,8 +72,11 @@ class Accordion(Scheduler):
 
     def _receive(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
-        row = self._row(query)
-        found = place(query, row, self.most, calendar, now)
+        work = self._work(query)
+        self.pressure.arrive(work, query.priority)
+        if self._outweighs(query, work):
+            return
+        found = place(query, self._shares(query), calendar, now, self._guard(query, work))
         waits = found is None or found.start > now + _EPS
         if waits and self.options.shrink and query.deadline < math.inf:
             room = self._room(query, calendar, now, low_only=query.priority is Priority.LOW)
@@ -131,8 +91,23 @@ class Accordion(Scheduler):
             else:
                 self._refuse_late(query, calendar, now)
 
+    def _outweighs(self, query: Query, work: float) -> bool:
+        """Refuse a query that would keep out lighter ones of which that costs more."""
+        price = self.pressure.price(work, query.priority) if self.options.weigh else 0.0
+        if work * price <= 1:
+            return False
+        reason = "it takes more place-seconds than lighter queries leave that are refused now"
+        self._refuse(query, reason, 1 / price, work, self._patience(query))
+        return True
+
+    def _work(self, query: Query) -> float:
+        """Place-seconds of its least share."""
+        shares = self._shares(query)
+        enough = (share * seconds for share, seconds in shares if seconds <= query.slo)
+        return next(enough, shares[0][1])
+
     @staticmethod
-    def _is_better(room: Room, found: Reservation | None, query: Query) -> bool:
+    def _is_better(room: MadeRoom, found: Reservation | None, query: Query) -> bool:
         """A low query that can wait asks nobody; a high one waits for none that can give."""
         if found is None:
             return True
@@ -141,21 +116,24 @@ class Accordion(Scheduler):
     def _accept(self, query: Query, reservation: Reservation, now: float) -> None:
         self._waiting[query.number] = WaitingQuery(query, reservation, self._aged_at(query))
 
+    def _patience(self, query: Query) -> float:
+        """The SLO of a query; of one without deadline, for how long it waits as a low one."""
+        if query.slo < math.inf:
+            return query.slo
+        return _PATIENCE * self.profile.latency(query.model, query.items, self.most)
+
     def _aged_at(self, query: Query) -> float:
         """When a low query counts as high."""
-        slo = query.slo
-        if slo == math.inf:
-            slo = _PATIENCE * self.profile.latency(query.model, query.items, self.most)
-        return query.arrival + self.options.ageing * slo
+        return query.arrival + self.options.ageing * self._patience(query)
 
     def _reorder(self, query: Query, now: float) -> bool:
-        """Reserve anew for all that wait, and for the query, if all of them meet their deadlines."""
+        """Reserve anew for all that wait, and for the query, if all meet their deadlines."""
         new = WaitingQuery(query, Reservation(now, now, 0), self._aged_at(query))
         calendar = calendar_of(self.pool.count, self.running.values(), now)
         found: dict[int, Reservation] = {}
         everyone = [*self._waiting.values(), new]
         for each in sorted(everyone, key=lambda each: each.order(now)):
-            spot = place(each.query, self._row(each.query), self.most, calendar, now)
+            spot = place(each.query, self._shares(each.query), calendar, now)
             if spot is None:
                 return False
             calendar.take(spot.start, spot.end, spot.share)
@@ -167,15 +145,17 @@ class Accordion(Scheduler):
 
     def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
         """Say when it would have ended, and when to come back; or take it as best effort."""
-        row = self._row(query)
-        end = soonest(query, row, self.most, calendar, now).end
+        shares = self._shares(query)
+        end = soonest(shares, calendar, now).end
+        widened = any(each.share > each.needed for each in self.running.values())
+        self.pressure.lose(avoidable=widened)
         if self.options.best_effort:
             free = replace(query, deadline=math.inf)
-            spot = place(free, row, self.most, calendar, now)
+            spot = place(free, shares, calendar, now)
             assert spot is not None
             self._accept(free, spot, now)
             return
-        least = row[self.most - 1].seconds(query.items)
+        least = shares[-1][1]
         if least > query.slo:
             reason = "it takes longer than its deadline allows, even alone on all places"
             self._refuse(query, reason, query.slo, least, None)
@@ -187,7 +167,7 @@ class Accordion(Scheduler):
 
     def _room(
         self, query: Query, calendar: PlaceCalendar, now: float, *, low_only: bool
-    ) -> Room | None:
+    ) -> MadeRoom | None:
         donors = [
             each
             for each in self.running.values()
@@ -199,10 +179,10 @@ class Accordion(Scheduler):
         def resized(running: RunningQuery, share: int) -> NewShare:
             return self.resized(running, share, now)
 
-        row, free = self._row(query), self.pool.free
-        return make_room(query, row, self.most, free, calendar, donors, resized, now)
+        times, free = self.profile.times(query.model), self.pool.free
+        return make_room(query, times, self.most, free, calendar, donors, resized, now)
 
-    def _use(self, query: Query, room: Room, now: float) -> None:
+    def _use(self, query: Query, room: MadeRoom, now: float) -> None:
         """Take what others give, and start at once if that was meant."""
         for gift in room.gifts:
             self._resize(gift.giver, gift.share, now)
@@ -211,7 +191,7 @@ class Accordion(Scheduler):
             return
         running = self._start(query, room.at_once, now)
         if room.share > room.at_once:
-            running.widening = (room.start, room.share)
+            running.widening = Reservation(room.start, room.end, room.share)
 
     # ------------------------------------------------------------------ at every event
 
@@ -233,7 +213,7 @@ class Accordion(Scheduler):
         for running in self.running.values():
             if running.widening is None:
                 continue
-            time, share = running.widening
+            time, _, share = running.widening
             if running.course.entered(now) >= running.query.items:
                 running.widening = None
             elif self.pool.free >= share - running.share and (time <= now + _EPS or not emptying):
@@ -241,13 +221,17 @@ class Accordion(Scheduler):
                 self._resize(running, share, now)
 
     def _start_due(self, calendar: PlaceCalendar, now: float) -> None:
-        """Look for an earlier time for each that waits, and start it if that is now."""
+        """Start what is due; if places came free, look for an earlier time for all that wait."""
+        freed, self._freed = self._freed, False
         for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
-            query, held, row = each.query, each.reservation, self._row(each.query)
+            if not freed and each.reservation.start > now + _EPS:
+                continue
+            query, held, shares = each.query, each.reservation, self._shares(each.query)
             calendar.take(held.start, held.end, -held.share)
-            spot = place(query, row, self.most, calendar, now)
+            guard = self._guard(query, self._work(query))
+            spot = place(query, shares, calendar, now, guard)
             if spot is None:  # times were not as predicted
-                spot = soonest(query, row, self.most, calendar, now)
+                spot = soonest(shares, calendar, now)
             calendar.take(spot.start, spot.end, spot.share)
             each.reservation = spot
             if spot.start <= now + _EPS and self.pool.free >= spot.share:
@@ -269,7 +253,7 @@ class Accordion(Scheduler):
 
     def _widen_idle(self, now: float) -> None:
         """Give idle places to who has least slack, as long as nobody has reserved them."""
-        idle = self.pool.free - self.options.spare
+        idle = self.pool.free - self._spare()
         if idle <= 0 or not self.running:
             return
         calendar = self._calendar(now)
@@ -280,8 +264,7 @@ class Accordion(Scheduler):
             share = self._wider(running, min(self.most, running.share + idle), calendar, now)
             if share > running.share:
                 idle -= share - running.share
-                held = max(running.course.finish, now + running.course.period)
-                calendar.take(now, held, -running.share)
+                calendar.take(now, expected_end(running.course, now), -running.share)
                 self._resize(running, share, now)
                 calendar.take(now, running.course.finish, share)
 
@@ -297,6 +280,14 @@ class Accordion(Scheduler):
                 best, finish = share, end
         return best
 
+    def _spare(self) -> int:
+        return self.pressure.spare if self.options.spare is None else self.options.spare
+
+    def _guard(self, query: Query, work: float) -> int:
+        """Places that are to stay free beside a query that can wait: one, if it is a heavy one."""
+        heavy = work > self.pressure.mean_work and query.deadline < math.inf
+        return int(self.options.guard and heavy)
+
     def _calendar(self, now: float) -> PlaceCalendar:
         """What is free beside all that runs and is reserved."""
         calendar = calendar_of(self.pool.count, self.running.values(), now)
@@ -305,5 +296,9 @@ class Accordion(Scheduler):
             calendar.take(spot.start, spot.end, spot.share)
         return calendar
 
-    def _row(self, query: Query) -> tuple[Pace, ...]:
-        return self.profile.times(query.model).paces(query.items)
+    def _shares(self, query: Query) -> tuple[tuple[int, float], ...]:
+        """Shares that a query may have and that are worth it, and what it takes with each."""
+        found = self.profile.times(query.model).useful_shares(query.items)
+        if found[-1][0] > self.most:
+            found = tuple(each for each in found if each[0] <= self.most)
+        return found

@@ -64,6 +64,8 @@ class FixedPartitions(InTurn):
 
     def _plan(self, now: float) -> None:
         for query in self.waiting:
+            if len(self.running) == len(self.partitions):
+                return
             if self._is_dropped(query, now):
                 self._forget(query.number)
             elif (share := self.share_of(query, now)) is not None:

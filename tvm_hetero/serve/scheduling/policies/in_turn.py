@@ -8,6 +8,7 @@ have nothing of the kind, as far as is known, and are worse without.
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import insort
 
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Query
@@ -35,8 +36,7 @@ class InTurn(Scheduler):
         return tuple(self._queue)
 
     def _receive(self, query: Query, now: float) -> None:
-        self._queue.append(query)
-        self._queue.sort(key=lambda q: (q.priority, q.arrival, q.number))
+        insort(self._queue, query, key=lambda q: (q.priority, q.arrival, q.number))
 
     def _forget(self, number: int) -> None:
         self._queue = [query for query in self._queue if query.number != number]

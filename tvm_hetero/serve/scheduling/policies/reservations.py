@@ -9,24 +9,16 @@ places with which it meets its deadline, as early as they are free:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
-from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
-from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
+from tvm_hetero.serve.scheduling.course import Course
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
 
 _EPS = 1e-9
-
-
-class Reservation(NamedTuple):
-    """So many places from `start` to `end`."""
-
-    start: float
-    end: float
-    share: int
+# Shares, smallest first, and the seconds that a query takes with each.
+Shares = Sequence[tuple[int, float]]
 
 
 def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> PlaceCalendar:
@@ -38,51 +30,55 @@ def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> Pla
     return calendar
 
 
+def expected_end(course: Course, now: float) -> float:
+    """When a course ends; one that should have ended is expected to within a period."""
+    return course.finish if course.finish >= now - _EPS else now + course.period
+
+
 def holdings(running: RunningQuery, now: float) -> Iterator[tuple[float, float, int]]:
     """From when to when a running query holds how many places."""
     course = running.course
-    finish = max(course.finish, now + course.period)
+    finish = expected_end(course, now)
     if running.widening is not None:
-        time, share = running.widening
+        time, finish, share = running.widening
         yield now, max(time, now), running.share
-        yield max(time, now), finish, share
+        yield max(time, now), finish if finish >= now - _EPS else now + course.period, share
     else:
         yield now, finish, running.share
     if running.given_up:
         # What is late to be empty is expected within a period, too.
-        release = running.release if running.release > now else now + course.period
+        release = running.release if running.release >= now - _EPS else now + course.period
         yield now, release, len(running.given_up)
 
 
-def useful_shares(row: tuple[Pace, ...], items: int, most: int) -> Iterator[tuple[int, float]]:
-    """Shares that are quicker than all smaller ones, with the seconds that they take."""
-    before = math.inf
-    for share, pace in enumerate(row[:most], 1):
-        seconds = pace.seconds(items)
-        if seconds < before:
-            yield share, seconds
-            before = seconds
-
-
 def place(
-    query: Query, row: tuple[Pace, ...], most: int, calendar: PlaceCalendar, now: float
+    query: Query,
+    shares: Shares,
+    calendar: PlaceCalendar,
+    now: float,
+    guard: int = 0,
 ) -> Reservation | None:
-    """The least share that meets the deadline, as early as can be; None if none does."""
-    for share, seconds in useful_shares(row, query.items, most):
-        if now + seconds > query.deadline + _EPS:
-            continue
-        start = calendar.earliest(share, seconds, now)
-        if start + seconds <= query.deadline + _EPS:
-            return Reservation(start, start + seconds, share)
+    """The least share that meets the deadline, as early as can be; None if none does.
+
+    Parameters
+    ----------
+    shares : those that it may have and that are worth it (`ModelTimes.useful_shares`).
+    guard : places that are to be free beside it, if it meets its deadline so.
+    """
+    for free in dict.fromkeys((guard, 0)):
+        for share, seconds in shares:
+            if now + seconds > query.deadline + _EPS:
+                continue
+            start = calendar.earliest(share + free, seconds, now)
+            if start + seconds <= query.deadline + _EPS:
+                return Reservation(start, start + seconds, share)
     return None
 
 
-def soonest(
-    query: Query, row: tuple[Pace, ...], most: int, calendar: PlaceCalendar, now: float
-) -> Reservation:
+def soonest(shares: Shares, calendar: PlaceCalendar, now: float) -> Reservation:
     """The share with the earliest end."""
     found = []
-    for share, seconds in useful_shares(row, query.items, most):
+    for share, seconds in shares:
         start = calendar.earliest(share, seconds, now)
         found.append(Reservation(start, start + seconds, share))
     return min(found, key=lambda each: (each.end, each.share))

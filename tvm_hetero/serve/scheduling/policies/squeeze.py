@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
-from tvm_hetero.serve.scheduling.course import Course, NewShare, Pace
-from tvm_hetero.serve.scheduling.policies.reservations import useful_shares
+from tvm_hetero.serve.scheduling.course import Course, NewShare
+from tvm_hetero.serve.scheduling.policies.reservations import expected_end
+from tvm_hetero.serve.scheduling.profile import ModelTimes
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
 
@@ -33,7 +34,7 @@ class Gift(NamedTuple):
     new: NewShare
 
 
-class Room(NamedTuple):
+class MadeRoom(NamedTuple):
     """What is to be given, and the share that the query has then.
 
     Attributes
@@ -56,25 +57,25 @@ class Room(NamedTuple):
 
 def make_room(
     query: Query,
-    row: tuple[Pace, ...],
+    times: ModelTimes,
     most: int,
     free: int,
     calendar: PlaceCalendar,
     donors: Sequence[RunningQuery],
     resized: Resized,
     now: float,
-) -> Room | None:
+) -> MadeRoom | None:
     """The least share that meets the deadline with places that others give; None if none does.
 
     Parameters
     ----------
-    row : the query's paces; `most`: the largest share; `free`: places nobody owns.
+    times : of the query's model; `most`: the largest share; `free`: places nobody owns.
     donors : who may be asked, in that order.
     """
-    for share, seconds in useful_shares(row, query.items, most):
-        if now + seconds > query.deadline + _EPS:
+    for share, seconds in times.useful_shares(query.items):
+        if share > most or now + seconds > query.deadline + _EPS:
             continue
-        room = _room_for(query, row, share, free, calendar, donors, resized, now)
+        room = _room_for(query, times, share, free, calendar, donors, resized, now)
         if room is not None:
             return room
     return None
@@ -82,15 +83,16 @@ def make_room(
 
 def _room_for(
     query: Query,
-    row: tuple[Pace, ...],
+    times: ModelTimes,
     share: int,
     free: int,
     calendar: PlaceCalendar,
     donors: Sequence[RunningQuery],
     resized: Resized,
     now: float,
-) -> Room | None:
-    idle = max(0, min(free, calendar.least(now, now + row[share - 1].seconds(query.items))))
+) -> MadeRoom | None:
+    seconds = times.paces(query.items)[share - 1].seconds(query.items)
+    idle = max(0, min(free, calendar.least(now, now + seconds)))
     lacking, trial, gifts = share - idle, calendar, list[Gift]()
     for donor in donors:
         if lacking <= 0:
@@ -106,9 +108,9 @@ def _room_for(
         return None
     start = max(gift.new.release for gift in gifts)
     for at_once in dict.fromkeys((min(idle, share), 0)):
-        end = _end(query, row, share, at_once, start, now)
+        end = _end(query, times, share, at_once, start, now)
         if end <= query.deadline + _EPS and _fits(trial, share, at_once, start, end, now):
-            return Room(tuple(gifts), share, at_once, start, end)
+            return MadeRoom(tuple(gifts), share, at_once, start, end)
     return None
 
 
@@ -123,21 +125,21 @@ def _after(calendar: PlaceCalendar, gift: Gift, now: float) -> PlaceCalendar:
     """The calendar with what the giver holds then."""
     found = calendar.copy()
     giver, new = gift.giver, gift.new
-    before = max(giver.course.finish, now + giver.course.period)
+    before = expected_end(giver.course, now)
     found.take(now, before, -giver.share)
-    finish = max(new.course.finish, now + giver.course.period)
-    found.take(now, finish, gift.share)
+    found.take(now, expected_end(new.course, now), gift.share)
     found.take(now, new.release, giver.share - gift.share)
     return found
 
 
 def _end(
-    query: Query, row: tuple[Pace, ...], share: int, at_once: int, start: float, now: float
+    query: Query, times: ModelTimes, share: int, at_once: int, start: float, now: float
 ) -> float:
+    row = times.paces(query.items)
     if not at_once:
         return start + row[share - 1].seconds(query.items)
     course = Course.begin(query.items, at_once, row[at_once - 1], now)
-    return course.resized(start, share, row[share - 1], 0.0).course.finish
+    return course.resized(start, share, row[share - 1], times.switch).course.finish
 
 
 def _fits(

@@ -1,0 +1,91 @@
+"""What Accordion learns of a stream: which queries are lost, and what a place-second is worth.
+
+Every query counts as one, however much it takes. A heavy one that is accepted may keep several
+lighter ones out, of which that costs more. Of the last `_WINDOW` arrivals, for a query of w
+place-seconds:
+
+    lost     queries lighter than w that were refused for want of places, at least two
+    taken    place-seconds of queries at least as heavy that were not
+    price    caution * min(lost / (taken + w), 1 / the mean work of the lost):  how many of
+             them a place-second less for heavy ones would have let in
+    caution  rises with the share of arrivals that were lost, to `_CAUTION` at most: few losses
+             may be chance
+    worth    a query is worth its places if  w * price <= 1
+
+A high query is compared with high ones alone, a low one with all. Where nothing light is refused,
+the price is 0 and every query is worth its places.
+
+`spare` places are kept from widening, for queries that come and cannot wait. It begins with half
+of the pool; one more after a query was refused that would have had a place, had others not been
+widened; one less after `_CALM` arrivals without, but never none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from tvm_hetero.serve.scheduling.query import Priority
+
+_WINDOW = 256
+_CAUTION = 2.0
+_RISE = 16.0
+_CALM = 256
+
+
+@dataclass
+class _SeenQuery:
+    """An arrival: with how many place-seconds, and whether it was refused for want of places."""
+
+    work: float
+    priority: Priority
+    lost: bool = False
+
+
+class Pressure:
+    """See the head of this file, for a pool of so many places."""
+
+    def __init__(self, places: int) -> None:
+        self._most = places - 1
+        self.spare = min(self._most, max(1, round(places / 2)))
+        self._calm = 0
+        self._sum = 0.0
+        self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
+
+    def arrive(self, work: float, priority: Priority) -> None:
+        """A query has come."""
+        if len(self._seen) == _WINDOW:
+            self._sum -= self._seen[0].work
+        self._seen.append(_SeenQuery(work, priority))
+        self._sum += work
+        self._calm += 1
+        if self._calm >= _CALM:
+            self._calm = 0
+            self.spare = max(min(1, self._most), self.spare - 1)
+
+    def lose(self, *, avoidable: bool) -> None:
+        """The query that came last was refused for want of places.
+
+        Parameters
+        ----------
+        avoidable : whether others have been widened.
+        """
+        self._seen[-1].lost = True
+        if avoidable:
+            self._calm = 0
+            self.spare = min(self._most, self.spare + 1)
+
+    @property
+    def mean_work(self) -> float:
+        """Place-seconds of a query, in the mean."""
+        return self._sum / max(1, len(self._seen))
+
+    def price(self, work: float, priority: Priority) -> float:
+        """What a place-second is worth to lighter queries, in queries."""
+        rivals = [each for each in self._seen if each.priority <= priority]
+        lost = [each.work for each in rivals if each.lost and each.work < work]
+        if len(lost) < 2:
+            return 0.0
+        caution = min(_CAUTION, _RISE * len(lost) / len(rivals))
+        taken = sum(each.work for each in self._seen if not each.lost and each.work >= work)
+        return caution * min(len(lost) / (taken + work), len(lost) / sum(lost))
