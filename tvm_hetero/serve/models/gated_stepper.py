@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,40 +20,56 @@ from tvm_hetero.errors import HeteroError
 from tvm_hetero.generation.stepper import PendingLogits, Stepper
 
 Logits = np.ndarray[Any, Any]
-Turn = Callable[[], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Where a decoder waits for its turn.
+
+    Attributes
+    ----------
+    turn : a context of the event loop, in which the cores are its own.
+    is_shared : whether anyone else wants them; else nobody waits.
+    """
+
+    turn: Callable[[], AbstractAsyncContextManager[None]]
+    is_shared: Callable[[], bool]
 
 
 class GatedStepper:
     """A stepper whose requests begin when their turn has come.
 
-    Parameters
+    Attributes
     ----------
-    turn : a context in which the cores are its own; entered in `loop`.
+    loop : in which turns are taken; until it is set, nobody waits.
     """
 
-    def __init__(self, stepper: Stepper, turn: Turn, loop: asyncio.AbstractEventLoop) -> None:
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def __init__(self, stepper: Stepper, gate: Gate) -> None:
         self._stepper = stepper
-        self._turn = turn
-        self._loop = loop
+        self._gate = gate
         self.groups, self.batch, self.chunk = stepper.groups, stepper.batch, stepper.chunk
         self.length, self.vocabulary = stepper.length, stepper.vocabulary
         self._running: set[asyncio.Task[None]] = set()
 
     def prefill(self, group: int, slot: int, tokens: Sequence[int], position: int) -> PendingLogits:
         """As `Stepper.prefill`."""
-        return self._later(lambda: self._stepper.prefill(group, slot, tokens, position))
+        return self._begin(lambda: self._stepper.prefill(group, slot, tokens, position))
 
     def step(self, group: int, tokens: Sequence[int], positions: Sequence[int]) -> PendingLogits:
         """As `Stepper.step`."""
-        return self._later(lambda: self._stepper.step(group, tokens, positions))
+        return self._begin(lambda: self._stepper.step(group, tokens, positions))
 
     def recover(self) -> None:
         """As `Stepper.recover`."""
         self._stepper.recover()
 
-    def _later(self, begin: Callable[[], PendingLogits]) -> Future[Logits]:
+    def _begin(self, begin: Callable[[], PendingLogits]) -> PendingLogits:
+        if self.loop is None or not self._gate.is_shared():
+            return begin()
         answer: Future[Logits] = Future()
-        self._loop.call_soon_threadsafe(self._start, begin, answer)
+        self.loop.call_soon_threadsafe(self._start, begin, answer)
         return answer
 
     def _start(self, begin: Callable[[], PendingLogits], answer: Future[Logits]) -> None:
@@ -62,7 +79,7 @@ class GatedStepper:
 
     async def _run(self, begin: Callable[[], PendingLogits], answer: Future[Logits]) -> None:
         try:
-            async with self._turn():
+            async with self._gate.turn():
                 logits = await self._ended(begin())
         except HeteroError as error:
             answer.set_exception(error)
@@ -71,10 +88,11 @@ class GatedStepper:
 
     async def _ended(self, pending: PendingLogits) -> Logits:
         """The logits; the caches are nobody else's before they are there."""
-        done: asyncio.Future[None] = self._loop.create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
 
         def tell(_: object) -> None:
-            self._loop.call_soon_threadsafe(done.set_result, None)
+            loop.call_soon_threadsafe(done.set_result, None)
 
         pending.add_done_callback(tell)
         await asyncio.shield(done)

@@ -27,6 +27,7 @@ from typing import Any
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
+from tvm_hetero.serve.models.gated_stepper import Gate
 from tvm_hetero.serve.models.served_times import ServedTimes
 from tvm_hetero.serve.models.share_plans import SHAPES, Shape
 from tvm_hetero.serve.models.tensor_model import TensorModel, answer_in_time, split_items
@@ -104,11 +105,15 @@ class PoolDispatcher:
         self.profile.add(_key(model.name, model.version), ServedTimes(single, stream))
         self._is_stale = True
 
-    def add_whole(self, name: str, version: str, seconds: float) -> None:
-        """Let be known who takes all cores for about so many seconds at a time (`hold_all`)."""
+    def gate(self, name: str, version: str, seconds: float) -> Gate:
+        """The turns of who runs by plans of its own, on all cores, about so long at a time."""
         paces = [Pace(_NEVER, _NEVER)] * (len(self._cores) - 1) + [Pace(seconds, seconds)]
         self.profile.add(_key(name, version), ServedTimes(paces, paces))
         self._is_stale = True
+        return Gate(
+            lambda: self._hold_all(name, version, Priority.LOW),
+            lambda: len(self.profile.models) > 1,
+        )
 
     def remove(self, name: str, version: str) -> None:
         """Forget a model, of which nothing is in flight."""
@@ -194,8 +199,8 @@ class PoolDispatcher:
             self._leave(entry)
 
     @asynccontextmanager
-    async def hold_all(self, name: str, version: str, priority: Priority) -> AsyncIterator[None]:
-        """Have all cores for a moment: for what runs by plans of its own (`add_whole`)."""
+    async def _hold_all(self, name: str, version: str, priority: Priority) -> AsyncIterator[None]:
+        """Have all cores for a moment."""
         key = _key(name, version)
         entry = self._enter(key, name, 1, priority, time.monotonic(), math.inf)
         try:

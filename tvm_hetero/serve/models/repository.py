@@ -25,6 +25,7 @@ from tvm_hetero.serve.core.refusal import (
     UnknownModelError,
 )
 from tvm_hetero.serve.models.decoder_model import DecoderModel
+from tvm_hetero.serve.models.gated_stepper import Gate
 from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import TensorModel
@@ -90,6 +91,10 @@ class ModelPool(Protocol):
         """A model will be served."""
         ...
 
+    def gate(self, name: str, version: str, seconds: float) -> Gate | None:
+        """A decoder will be served, whose steps take about so long."""
+        ...
+
     def remove(self, name: str, version: str) -> None:
         """It is not, any more."""
         ...
@@ -98,6 +103,9 @@ class ModelPool(Protocol):
 class _NoPool:
     def add(self, model: TensorModel) -> None:
         pass
+
+    def gate(self, name: str, version: str, seconds: float) -> Gate | None:
+        return None
 
     def remove(self, name: str, version: str) -> None:
         pass
@@ -213,8 +221,9 @@ class Repository:
             await asyncio.wait(self._tasks)
         for standing in self._standings.values():
             if standing.model is not None:
-                standing.model.close()
-                standing.model = None
+                model, standing.model = standing.model, None
+                # Aside: a decoder's last step may wait for this loop.
+                await asyncio.get_running_loop().run_in_executor(None, model.close)
 
     async def _change(self, name: str, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """One change of a name after the other, each in a task that no client can cancel."""
@@ -268,8 +277,7 @@ class Repository:
         end = time.monotonic() + _HELD
         while model.statistics.pending or (model.users and time.monotonic() < end):
             await asyncio.sleep(_LOOKS)
-        if model.tensors is not None:
-            self._pool.remove(model.name, model.version)
+        self._pool.remove(model.name, model.version)
         await asyncio.get_running_loop().run_in_executor(None, model.close)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -292,7 +300,8 @@ class Repository:
                 self._pool.add(runner)
                 tensors = runner
             else:
-                decoder = DecoderModel(name, version, runner, path)
+                gate = self._pool.gate(name, version, runner.steps.schedule.value)
+                decoder = DecoderModel(name, version, runner, path, gate)
         except BaseException:
             runner.close()
             raise
