@@ -6,7 +6,7 @@ Cells, each with a sliding window of samples:
     P[model][places]            seconds between the ends of two items
 
 A cell is worth the q90 of its window (`QUANTILE`), so that a promise holds nine times of ten: more
-than a mean would, as Orloj (arXiv:2209.00159) argues. Fewer than `_FEW` samples count as the
+than a mean would, as Orloj (arXiv:2209.00159) argues. Fewer than `FEW` samples count as the
 largest of them and what was predicted. A cell without samples is predicted by the plan's seconds,
 times the median of what measured cells of that model take over what was predicted of them; other
 items than measured ones by L[1] + (items - 1) * P.
@@ -29,7 +29,7 @@ from tvm_hetero.util.statistics import quantile
 
 QUANTILE = 0.9
 WINDOW = 64
-_FEW = 5
+FEW = 5
 # Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
 _GRAIN = 1e-3
 
@@ -65,7 +65,7 @@ class ModelTimes:
         window = self._samples.setdefault(key, deque(maxlen=WINDOW))
         window.append(seconds)
         value = quantile(sorted(window), QUANTILE)
-        if len(window) < _FEW:
+        if len(window) < FEW:
             value = max(max(window), self._guess(items, places))
         if abs(value - self._values.get(key, 0.0)) > _GRAIN * value:
             self._values[key] = value
