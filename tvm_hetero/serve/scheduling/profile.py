@@ -64,14 +64,34 @@ class ModelTimes:
         key = (items, places)
         window = self._samples.setdefault(key, deque(maxlen=WINDOW))
         window.append(seconds)
+        self._update(key)
+
+    def doubt(self, items: int) -> None:
+        """A query was refused by these times alone: forget the oldest sample of each cell.
+
+        Else times that were bad once would refuse for ever, as what is refused is not measured.
+        """
+        for key in [key for key in self._samples if key[0] in (0, 1, items)]:
+            self._samples[key].popleft()
+            if self._samples[key]:
+                self._update(key)
+            else:
+                del self._samples[key], self._values[key]
+                self._change()
+
+    def _update(self, key: _CellKey) -> None:
+        window = self._samples[key]
         value = quantile(sorted(window), QUANTILE)
         if len(window) < FEW:
-            value = max(max(window), self._guess(items, places))
+            value = max(max(window), self._guess(*key))
         if abs(value - self._values.get(key, 0.0)) > _GRAIN * value:
             self._values[key] = value
-            self._ratio = self._median_ratio()
-            self._rows.clear()
-            self._useful.clear()
+            self._change()
+
+    def _change(self) -> None:
+        self._ratio = self._median_ratio() if self._values else 1.0
+        self._rows.clear()
+        self._useful.clear()
 
     def paces(self, items: int) -> tuple[Pace, ...]:
         """Fill and period of so many items on at most 1, 2, ... places, never slower."""
