@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         print(*map(_line, found), sep="\n")
         return found
     rows = []
-    for row in _rows((_ONE_POOL,), (1,), 100) if given.small else _rows(_PLACES, _SEEDS, _COUNT):
+    for row in _rows((_ONE_POOL,), (1,), 60) if given.small else _rows(_PLACES, _SEEDS, _COUNT):
         rows.append(row)
         print(_line(row), flush=True)
     output = given.output or (None if given.small else RESULTS)

@@ -19,6 +19,7 @@ from tvm_hetero.online.optimum import find_optimum
 from tvm_hetero.online.table import Recording
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies.packrat import best_instances
+from tvm_hetero.serve.scheduling.profile import FEW as SAMPLES
 from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -61,20 +62,26 @@ def team_seconds(model: str, threads: int) -> float:
     return one * (serial + (1 - serial) / threads)
 
 
+@cache
+def instance_seconds(model: str, items: int, places: int) -> float:
+    """Seconds of so many items on Packrat's best instances."""
+
+    def seconds(threads: int, batch: int) -> float:
+        return batch * team_seconds(model, threads)
+
+    return best_instances(seconds, items, places)
+
+
 def instances(models: tuple[str, ...], places: int, items: tuple[int, ...]) -> ServiceProfile:
     """A profile of Packrat's best instances, threads and batches for these numbers of items."""
+    counts = range(1, places + 1)
     found = {}
     for model in models:
-
-        def seconds(threads: int, batch: int, model: str = model) -> float:
-            return batch * team_seconds(model, threads)
-
-        alone = [best_instances(seconds, 1, k) for k in range(1, places + 1)]
+        alone = (instance_seconds(model, 1, k) for k in counts)
         times = ModelTimes([Pace(t, t) for t in alone])
         for count in items:
-            for k in range(1, places + 1):
-                whole = best_instances(seconds, count, k)
-                for _ in range(5):
-                    times.add(count, k, whole)
+            for k in counts:
+                for _ in range(SAMPLES):
+                    times.add(count, k, instance_seconds(model, count, k))
         found[model] = times
     return ServiceProfile(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -110,11 +111,17 @@ def cell_rows(
                 learn=measure == "off",
             )
             found.append(asdict(figures_of(outcomes, places)))
-        figures = {key: statistics.fmean(each[key] for each in found) for key in found[0]}
+        figures = {key: _mean([each[key] for each in found]) for key in found[0]}
         yield {
             "measure": measure, "places": places, "intensity": intensity, "level": level,
             "policy": name, **figures,
         }  # fmt: skip
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """None where a policy served nothing, so that there is no latency."""
+    mean = statistics.fmean(values)
+    return None if math.isnan(mean) else mean
 
 
 def stream_rows(queries: Sequence[Query], places: int) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from tvm_hetero.serve.scheduling.query import (
     Priority,
     Query,
     RefuseQuery,
+    ResizeQuery,
     ShareDecision,
     StartQuery,
 )
@@ -53,7 +54,7 @@ def replay_watched(
     scheduler: Scheduler, queries: Sequence[Query], deviation: Deviation | None = None
 ) -> list[QueryOutcome]:
     """Replay; after every event places are free or owned, each once, by who runs."""
-    decide = scheduler._decide
+    decide, giving = scheduler._decide, set[int]()
 
     def watched(now: float) -> list[ShareDecision]:
         decisions = decide(now)
@@ -62,6 +63,10 @@ def replay_watched(
             own = {place for place, owner in enumerate(owners) if owner == number}
             assert own == {*running.places, *running.given_up}
             assert len(own) == len(running.places) + len(running.given_up)
+            # What is given up is on its way: whoever runs it knows of it, and its time is to come.
+            resized = any(isinstance(d, ResizeQuery) and d.query == number for d in decisions)
+            assert not running.given_up or resized or number in giving
+        giving.update(n for n, each in scheduler.running.items() if each.given_up)
         assert {o for o in owners if o is not None} == set(scheduler.running)
         assert scheduler.pool.free == owners.count(None)
         return decisions

@@ -103,6 +103,16 @@ def test_a_cell_without_samples_is_as_much_slower_as_those_that_have_some() -> N
     assert times.paces(4)[1].seconds(4) == pytest.approx(2 * 2.5)
 
 
+def test_times_that_refuse_are_forgotten_one_by_one() -> None:
+    times = ModelTimes([Pace(1.0, 1.0)])
+    for _ in range(6):
+        times.add(2, 1, 8.0)
+    assert times.paces(2)[0].seconds(2) == pytest.approx(8.0)
+    for _ in range(6):
+        times.doubt(2)
+    assert times.paces(2)[0].seconds(2) == pytest.approx(2.0)
+
+
 def test_more_places_are_never_predicted_slower() -> None:
     times = ModelTimes([Pace(1.0, 0.5), Pace(1.0, 0.7), Pace(2.0, 0.2)])
     seconds = [pace.seconds(3) for pace in times.paces(3)]

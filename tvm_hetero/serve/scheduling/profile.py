@@ -6,7 +6,7 @@ Cells, each with a sliding window of samples:
     P[model][places]            seconds between the ends of two items
 
 A cell is worth the q90 of its window (`QUANTILE`), so that a promise holds nine times of ten: more
-than a mean would, as Orloj (arXiv:2209.00159) argues. Fewer than `_FEW` samples count as the
+than a mean would, as Orloj (arXiv:2209.00159) argues. Fewer than `FEW` samples count as the
 largest of them and what was predicted. A cell without samples is predicted by the plan's seconds,
 times the median of what measured cells of that model take over what was predicted of them; other
 items than measured ones by L[1] + (items - 1) * P.
@@ -29,7 +29,7 @@ from tvm_hetero.util.statistics import quantile
 
 QUANTILE = 0.9
 WINDOW = 64
-_FEW = 5
+FEW = 5
 # Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
 _GRAIN = 1e-3
 
@@ -64,14 +64,34 @@ class ModelTimes:
         key = (items, places)
         window = self._samples.setdefault(key, deque(maxlen=WINDOW))
         window.append(seconds)
+        self._update(key)
+
+    def doubt(self, items: int) -> None:
+        """A query was refused by these times alone: forget the oldest sample of each cell.
+
+        Else times that were bad once would refuse for ever, as what is refused is not measured.
+        """
+        for key in [key for key in self._samples if key[0] in (0, 1, items)]:
+            self._samples[key].popleft()
+            if self._samples[key]:
+                self._update(key)
+            else:
+                del self._samples[key], self._values[key]
+                self._change()
+
+    def _update(self, key: _CellKey) -> None:
+        window = self._samples[key]
         value = quantile(sorted(window), QUANTILE)
-        if len(window) < _FEW:
-            value = max(max(window), self._guess(items, places))
+        if len(window) < FEW:
+            value = max(max(window), self._guess(*key))
         if abs(value - self._values.get(key, 0.0)) > _GRAIN * value:
             self._values[key] = value
-            self._ratio = self._median_ratio()
-            self._rows.clear()
-            self._useful.clear()
+            self._change()
+
+    def _change(self) -> None:
+        self._ratio = self._median_ratio() if self._values else 1.0
+        self._rows.clear()
+        self._useful.clear()
 
     def paces(self, items: int) -> tuple[Pace, ...]:
         """Fill and period of so many items on at most 1, 2, ... places, never slower."""

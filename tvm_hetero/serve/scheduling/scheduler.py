@@ -174,15 +174,19 @@ class Scheduler(ABC):
             running.given_up = kept[: running.share - share]
             running.places, running.release = kept[running.share - share :], new.release
         running.course = new.course
-        self._decide_places(number, running.places)
+        if self._decide_places(number, running.places):
+            # It has not run on what it gave up, and nobody would say when that is empty.
+            self.pool.give_back(number, running.given_up)
+            running.given_up = ()
 
-    def _decide_places(self, number: int, places: tuple[int, ...]) -> None:
-        """A query that starts in this turn starts with its last share."""
+    def _decide_places(self, number: int, places: tuple[int, ...]) -> bool:
+        """A query that starts in this turn starts with its last share; says if that is so."""
         for i, decision in enumerate(self._decisions):
             if isinstance(decision, StartQuery) and decision.query == number:
                 self._decisions[i] = replace(decision, places=places)
-                return
+                return True
         self._decisions.append(ResizeQuery(number, places))
+        return False
 
     def resized(self, running: RunningQuery, share: int, now: float) -> NewShare:
         """What would become of a running query's course with another share from `now` on."""

@@ -159,6 +159,7 @@ class Accordion(Scheduler):
         if least > query.slo:
             reason = "it takes longer than its deadline allows, even alone on all places"
             self._refuse(query, reason, query.slo, least, None)
+            self.profile.times(query.model).doubt(query.items)
         else:
             reason = "it would end after its deadline, behind what was accepted before"
             self._refuse(query, reason, query.slo, end - query.arrival, end - query.deadline)
