@@ -92,8 +92,13 @@ class Accordion(Scheduler):
                 self._refuse_late(query, calendar, now)
 
     def _outweighs(self, query: Query, work: float) -> bool:
-        """Refuse a query that would keep out lighter ones of which that costs more."""
-        price = self.pressure.price(work, query.priority) if self.options.weigh else 0.0
+        """Refuse a query that would keep out lighter ones of which that costs more.
+
+        One without deadline keeps nobody out: it waits.
+        """
+        if not self.options.weigh or query.deadline == math.inf:
+            return False
+        price = self.pressure.price(work, query.priority)
         if work * price <= 1:
             return False
         reason = "it takes more place-seconds than lighter queries leave that are refused now"

@@ -9,6 +9,8 @@ places with which it meets its deadline, as early as they are free:
 
 from __future__ import annotations
 
+import math
+
 from collections.abc import Iterable, Iterator, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
@@ -60,11 +62,15 @@ def place(
 ) -> Reservation | None:
     """The least share that meets the deadline, as early as can be; None if none does.
 
+    Without a deadline it is the share with the earliest end: who is alone has all places.
+
     Parameters
     ----------
     shares : those that it may have and that are worth it (`ModelTimes.useful_shares`).
     guard : places that are to be free beside it, if it meets its deadline so.
     """
+    if query.deadline == math.inf:
+        return soonest(shares, calendar, now)
     for free in dict.fromkeys((guard, 0)):
         for share, seconds in shares:
             if now + seconds > query.deadline + _EPS:
