@@ -1,6 +1,6 @@
 """ONNX Runtime behind FastAPI, as tutorials write it; for a virtual environment of its own.
 
-    python fastapi_server.py MODEL.onnx PORT THREADS
+python fastapi_server.py MODEL.onnx PORT THREADS
 """
 
 from __future__ import annotations
