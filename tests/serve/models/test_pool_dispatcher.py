@@ -1,4 +1,4 @@
-"""Queries on shares of two cores: the same bits on every share, and no core lost, whatever happens."""
+"""Queries on shares of two cores: the same bits on every share, and no core is ever lost."""
 
 from __future__ import annotations
 

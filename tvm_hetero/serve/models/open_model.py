@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tvm_hetero.artifact.kinds import has_sizes, is_decoder
@@ -9,6 +10,8 @@ from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.models.tensor_model import TensorModel
+
+_SHARES = 8  # executors that a model keeps, for each core
 
 
 def open_model(name: str, version: str, path: Path) -> TensorModel | Decoder:
@@ -30,4 +33,4 @@ def open_model(name: str, version: str, path: Path) -> TensorModel | Decoder:
     executable = load_artifact(path)
     if any(row.is_state for row in executable.variants[executable.default].plan.inputs):
         raise UsageError(f"{name}: a model that keeps states between requests is not served")
-    return TensorModel(name, version, executable)
+    return TensorModel(name, version, executable, most=_SHARES * (os.cpu_count() or 1))

@@ -17,8 +17,9 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -43,20 +44,20 @@ from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
+_KEPT = 8192
 
 MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
 
 
 @dataclass(eq=False)
 class _Entry:
-    """A query between its arrival and its end.
+    """A query of a model of some name between its arrival and its end.
 
     `places` are the cores on which its next element goes; `begun` is when it was started (s).
     """
 
     query: Query
-    model: TensorModel
-    shape: Shape
+    name: str
     granted: asyncio.Future[None]
     places: tuple[int, ...] = ()
     begun: float = 0.0
@@ -76,6 +77,8 @@ class PoolDispatcher:
     Attributes
     ----------
     profile : what each model takes on each number of cores, as far as is known.
+    changes : when the owners of cores changed (by `time.monotonic`), and who they were then: the
+        last `_KEPT` times.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class PoolDispatcher:
         self._make_scheduler = make_scheduler
         self._made = make_scheduler(self.profile, len(self._cores))
         self._is_stale = False  # models have come or gone since the policy was made
+        self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
         self._entries: dict[int, _Entry] = {}
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
@@ -97,16 +101,25 @@ class PoolDispatcher:
     def add(self, model: TensorModel) -> None:
         """Let a model's queries be predicted; makes its plans. Not for the event loop."""
         single, stream = (self._predict(model, shape) for shape in SHAPES)
-        self.profile.add(_key(model), ServedTimes(single, stream))
+        self.profile.add(_key(model.name, model.version), ServedTimes(single, stream))
         self._is_stale = True
 
-    def remove(self, model: TensorModel) -> None:
+    def add_whole(self, name: str, version: str, seconds: float) -> None:
+        """Let be known who takes all cores for about so many seconds at a time (`hold_all`)."""
+        paces = [Pace(_NEVER, _NEVER)] * (len(self._cores) - 1) + [Pace(seconds, seconds)]
+        self.profile.add(_key(name, version), ServedTimes(paces, paces))
+        self._is_stale = True
+
+    def remove(self, name: str, version: str) -> None:
         """Forget a model, of which nothing is in flight."""
-        self.profile.remove(_key(model))
+        self.profile.remove(_key(name, version))
         self._is_stale = True
 
     def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
-        """What it is predicted to take on 1, 2, ... cores; executors of these shares are made."""
+        """What it is predicted to take on 1, 2, ... cores; these shares are made, and single cores.
+
+        Other sets of cores are made when a query is given them, for which it waits.
+        """
         plans = model.instances.plans
         paces = []
         for number in range(1, len(self._cores) + 1):
@@ -117,6 +130,9 @@ class PoolDispatcher:
                 model.instances.make(cores, shape)
             else:
                 paces.append(Pace(_NEVER, _NEVER))
+        if plans.is_divisible:
+            for core in self._cores[1:]:
+                model.instances.make(frozenset({core}), shape)
         return paces
 
     # ------------------------------------------------------------------ what is going on
@@ -144,6 +160,14 @@ class PoolDispatcher:
         """Cores that nobody has."""
         return self._scheduler.pool.free
 
+    @property
+    def owners(self) -> tuple[str | None, ...]:
+        """The name of the model that has each core; None: it is free."""
+        return tuple(
+            None if owner is None else self._entries[owner].name
+            for owner in self._scheduler.pool.owners
+        )
+
     # ------------------------------------------------------------------ queries
 
     def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
@@ -156,51 +180,66 @@ class PoolDispatcher:
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
         self.check_door(model.name, query.deadline, query.priority)
-        entry = self._enter(model, query)
+        due = min(query.deadline or math.inf, query.due or math.inf)
+        key = _key(model.name, model.version)
+        entry = self._enter(key, model.name, query.items, query.priority, query.arrived, due)
         try:
             async with answer_in_time(query):
                 await entry.granted
                 entry.begun = time.monotonic()
-                rows = await self._run(entry, query)
+                rows = await self._run(entry, model, query)
             self._learn(entry)
             return model.answer(query, rows, entry.begun)
         finally:
             self._leave(entry)
 
-    def _enter(self, model: TensorModel, query: InferenceQuery) -> _Entry:
+    @asynccontextmanager
+    async def hold_all(self, name: str, version: str, priority: Priority) -> AsyncIterator[None]:
+        """Have all cores for a moment: for what runs by plans of its own (`add_whole`)."""
+        key = _key(name, version)
+        entry = self._enter(key, name, 1, priority, time.monotonic(), math.inf)
+        try:
+            await entry.granted
+            entry.begun = time.monotonic()
+            yield
+            self._learn(entry)
+        finally:
+            self._leave(entry)
+
+    def _enter(
+        self, key: str, name: str, items: int, priority: Priority, arrived: float, due: float
+    ) -> _Entry:
         now = time.monotonic()
-        shape: Shape = "single" if query.items == 1 else "stream"
-        due = min(query.deadline or math.inf, query.due or math.inf)
-        entry = _Entry(
-            Query(
-                next(self._numbers), _key(model), query.items, min(query.arrived, now),
-                max(due, now + 1e-9), query.priority,
-            ),
-            model, shape, asyncio.get_running_loop().create_future(),
-        )  # fmt: skip
-        self._entries[entry.query.number] = entry
-        self._do(self._scheduler.arrive(entry.query, now), now)
+        query = Query(
+            next(self._numbers), key, items, min(arrived, now), max(due, now + 1e-9), priority
+        )
+        entry = _Entry(query, name, asyncio.get_running_loop().create_future())
+        self._entries[query.number] = entry
+        self._do(self._scheduler.arrive(query, now), now)
         return entry
 
     def _leave(self, entry: _Entry) -> None:
         """The query has ended, however."""
         number, now = entry.query.number, time.monotonic()
-        del self._entries[number]
         entry.granted.cancel()
         if number in self._scheduler.running:
-            self._do(self._scheduler.ended(number, now), now)
+            decisions = self._scheduler.ended(number, now)
         else:
-            self._do(self._scheduler.withdraw(number, now), now)
+            decisions = self._scheduler.withdraw(number, now)
+        del self._entries[number]
+        self._do(decisions, now)
 
-    async def _run(self, entry: _Entry, query: InferenceQuery) -> list[list[Any]]:
+    async def _run(
+        self, entry: _Entry, model: TensorModel, query: InferenceQuery
+    ) -> list[list[Any]]:
         """Outputs of each element."""
         if query.items == 1:
-            executor = await self._executor(entry)
+            executor = await self._executor(entry, model)
             return [await executor.run_async(query.inputs)]
         parts = deque(split_items(query.inputs, query.items))
         rows: list[list[Any]] = []
         while parts:
-            await self._run_on_share(entry, parts, rows)
+            await self._run_on_share(entry, model, parts, rows)
             running = self._scheduler.running[entry.query.number]
             if running.given_up:
                 now = time.monotonic()
@@ -208,10 +247,14 @@ class PoolDispatcher:
         return rows
 
     async def _run_on_share(
-        self, entry: _Entry, parts: deque[dict[str, Any]], rows: list[list[Any]]
+        self,
+        entry: _Entry,
+        model: TensorModel,
+        parts: deque[dict[str, Any]],
+        rows: list[list[Any]],
     ) -> None:
         """Send elements in until there are none, or the share is another; wait for all of them."""
-        places, executor = entry.places, await self._executor(entry)
+        places, executor = entry.places, await self._executor(entry, model)
         flying: deque[asyncio.Task[list[Any]]] = deque()
         try:
             while parts or flying:
@@ -231,13 +274,13 @@ class PoolDispatcher:
         entry.ends.append(now)
         self._do(self._scheduler.item_ended(entry.query.number, item, now), now)
 
-    async def _executor(self, entry: _Entry) -> Executor:
+    async def _executor(self, entry: _Entry, model: TensorModel) -> Executor:
         cores = frozenset(self._cores[place] for place in entry.places)
-        found = entry.model.instances.find(cores, entry.shape)
+        shape: Shape = "single" if entry.query.items == 1 else "stream"
+        found = model.instances.find(cores, shape)
         if found is None:
             loop = asyncio.get_running_loop()
-            make = entry.model.instances.make
-            found = await loop.run_in_executor(self._maker, make, cores, entry.shape)
+            found = await loop.run_in_executor(self._maker, model.instances.make, cores, shape)
         return found
 
     def _learn(self, entry: _Entry) -> None:
@@ -254,6 +297,7 @@ class PoolDispatcher:
     # ------------------------------------------------------------------ decisions
 
     def _do(self, decisions: list[ShareDecision], now: float) -> None:
+        self._note(now)
         for decision in decisions:
             if isinstance(decision, WaitUntil):
                 self._wait_until(decision.when, now)
@@ -269,6 +313,11 @@ class PoolDispatcher:
                 self._set_places(entry, decision.places)
             elif isinstance(decision, RefuseQuery) and not entry.granted.done():
                 entry.granted.set_exception(_refusal(decision))
+
+    def _note(self, now: float) -> None:
+        owners = self.owners
+        if not self.changes or self.changes[-1][1] != owners:
+            self.changes.append((now, owners))
 
     def _set_places(self, entry: _Entry, places: tuple[int, ...]) -> None:
         entry.places = places
@@ -290,8 +339,8 @@ class PoolDispatcher:
         return work / len(self._cores)
 
 
-def _key(model: TensorModel) -> str:
-    return f"{model.name}/{model.version}"
+def _key(name: str, version: str) -> str:
+    return f"{name}/{version}"
 
 
 def _refusal(decision: RefuseQuery) -> RefusedError:

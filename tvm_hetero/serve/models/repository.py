@@ -97,7 +97,7 @@ class ModelPool(Protocol):
         """A model will be served."""
         ...
 
-    def remove(self, model: TensorModel) -> None:
+    def remove(self, name: str, version: str) -> None:
         """It is not, any more."""
         ...
 
@@ -106,7 +106,7 @@ class _NoPool:
     def add(self, model: TensorModel) -> None:
         pass
 
-    def remove(self, model: TensorModel) -> None:
+    def remove(self, name: str, version: str) -> None:
         pass
 
 
@@ -275,7 +275,7 @@ class Repository:
         while model.statistics.pending or (model.holders and time.monotonic() < end):
             await asyncio.sleep(_LOOKS)
         if model.tensors is not None:
-            self._pool.remove(model.tensors)
+            self._pool.remove(model.name, model.version)
         await asyncio.get_running_loop().run_in_executor(None, model.close)
 
     def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

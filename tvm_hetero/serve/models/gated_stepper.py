@@ -1,0 +1,81 @@
+"""A decoder that shares the cores: each of its steps and chunks waits for its turn in the pool.
+
+A step takes milliseconds and needs the cores of its own plan, so the pool gives it all of them for
+as long. Between two steps others have their turn, by the policy: a long text does not keep a query
+with a deadline waiting for more than a step, and is not kept waiting by queries for ever (ageing).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import numpy as np
+
+from tvm_hetero.errors import HeteroError
+from tvm_hetero.generation.stepper import PendingLogits, Stepper
+
+Logits = np.ndarray[Any, Any]
+Turn = Callable[[], AbstractAsyncContextManager[None]]
+
+
+class GatedStepper:
+    """A stepper whose requests begin when their turn has come.
+
+    Parameters
+    ----------
+    turn : a context in which the cores are its own; entered in `loop`.
+    """
+
+    def __init__(self, stepper: Stepper, turn: Turn, loop: asyncio.AbstractEventLoop) -> None:
+        self._stepper = stepper
+        self._turn = turn
+        self._loop = loop
+        self.groups, self.batch, self.chunk = stepper.groups, stepper.batch, stepper.chunk
+        self.length, self.vocabulary = stepper.length, stepper.vocabulary
+        self._running: set[asyncio.Task[None]] = set()
+
+    def prefill(self, group: int, slot: int, tokens: Sequence[int], position: int) -> PendingLogits:
+        """As `Stepper.prefill`."""
+        return self._later(lambda: self._stepper.prefill(group, slot, tokens, position))
+
+    def step(self, group: int, tokens: Sequence[int], positions: Sequence[int]) -> PendingLogits:
+        """As `Stepper.step`."""
+        return self._later(lambda: self._stepper.step(group, tokens, positions))
+
+    def recover(self) -> None:
+        """As `Stepper.recover`."""
+        self._stepper.recover()
+
+    def _later(self, begin: Callable[[], PendingLogits]) -> Future[Logits]:
+        answer: Future[Logits] = Future()
+        self._loop.call_soon_threadsafe(self._start, begin, answer)
+        return answer
+
+    def _start(self, begin: Callable[[], PendingLogits], answer: Future[Logits]) -> None:
+        task = asyncio.ensure_future(self._run(begin, answer))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, begin: Callable[[], PendingLogits], answer: Future[Logits]) -> None:
+        try:
+            async with self._turn():
+                logits = await self._ended(begin())
+        except HeteroError as error:
+            answer.set_exception(error)
+        else:
+            answer.set_result(logits)
+
+    async def _ended(self, pending: PendingLogits) -> Logits:
+        """The logits; the caches are nobody else's before they are there."""
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def tell(_: object) -> None:
+            self._loop.call_soon_threadsafe(done.set_result, None)
+
+        pending.add_done_callback(tell)
+        await asyncio.shield(done)
+        return pending.result()
