@@ -15,7 +15,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from tvm_hetero.generation.sequences import (
     GenerationRequest,
     Happening,
 )
+from tvm_hetero.generation.stepper import Stepper
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
 from tvm_hetero.serve.text.folder import read_texts
 
@@ -93,6 +94,8 @@ class DecoderModel:
     Parameters
     ----------
     path : of its folder.
+    gate : makes of the decoder what is stepped in its place, such as one whose steps wait for their
+        turn on the cores; None: the decoder itself.
 
     Attributes
     ----------
@@ -103,7 +106,14 @@ class DecoderModel:
     created : when it was built, in seconds since 1970.
     """
 
-    def __init__(self, name: str, version: str, decoder: Decoder, path: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        decoder: Decoder,
+        path: Path,
+        gate: Callable[[Stepper], Stepper] | None = None,
+    ) -> None:
         self.name, self.version, self.decoder = name, version, decoder
         self.texts = read_texts(folder_of_texts(path, decoder.facts.source))
         self.length, self.slots = decoder.length, decoder.groups * decoder.batch
@@ -119,7 +129,7 @@ class DecoderModel:
         self._post: list[Happening] = []
         self._lock = threading.Lock()
         self._ended: HeteroError | None = None
-        self._batching = Batching(decoder, keeps_rows=True)
+        self._batching = Batching(gate(decoder) if gate else decoder, keeps_rows=True)
         self._thread = threading.Thread(
             target=self._generate, name=f"tvm_hetero tokens of {name}", daemon=True
         )

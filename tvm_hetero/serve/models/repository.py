@@ -217,8 +217,8 @@ class Repository:
         while self._tasks:
             await asyncio.wait(self._tasks)
         for standing in self._standings.values():
-            if standing.model is not None:
-                standing.model.close()
+            if standing.model is not None:  # a decoder's last step may need the loop to end
+                await asyncio.get_running_loop().run_in_executor(None, standing.model.close)
                 standing.model = None
 
     async def _change(self, name: str, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
