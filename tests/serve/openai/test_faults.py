@@ -144,6 +144,7 @@ def test_at_the_door_a_full_queue_is_said_before_the_body_has_come(inside, clien
     connection.endheaders()  # and no body
     assert connection.getresponse().status == 503
     connection.close()
+    assert inside.ended[-1].reason == "refused: queue_full"
     stream.close()
     waiting.join()
 
