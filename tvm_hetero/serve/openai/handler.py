@@ -101,7 +101,11 @@ class OpenAiHandler(ApiHandler):
         DeadlineError
             If it was not done by then.
         """
-        return await self.attend(_until(deadline, work))
+        try:
+            return await self.attend(_until(deadline, work))
+        finally:
+            if asyncio.iscoroutine(work):
+                work.close()  # which has not begun where the client was gone before
 
     @property
     def given_up(self) -> BaseException | None:
