@@ -67,6 +67,9 @@ class InProcess:
         self._thread.join(LIMIT)
         self._loop.close()
 
+    def drain(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.server.drain(), self._loop).result(LIMIT)
+
     def served(self, name: str) -> ServedModel:
         return self.call(lambda: self.server.context.repository.find(name))
 

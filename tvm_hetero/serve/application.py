@@ -6,7 +6,7 @@ from tvm_hetero.serve.admin import repository
 from tvm_hetero.serve.http import openapi
 from tvm_hetero.serve.http.routes import HttpRoute
 from tvm_hetero.serve.oip import health, infer, metadata, model_stats
-from tvm_hetero.serve.openai import chat, completions, handler, models, tokens
+from tvm_hetero.serve.openai import chat, completions, embeddings, handler, models, tokens
 from tvm_hetero.serve.page import assets, scrape, viewers
 
 _MODEL = r"/v2/models/(?P<name>[^/]{1,256})(?:/versions/(?P<version>[0-9]{1,9}))?"
@@ -32,6 +32,7 @@ def all_routes() -> list[HttpRoute]:
         HttpRoute(r"/v1/models/(?P<name>.{1,256})", models.Model),
         HttpRoute(r"/v1/completions", completions.TextCompletions),
         HttpRoute(r"/v1/chat/completions", chat.ChatCompletions),
+        HttpRoute(r"/v1/embeddings", embeddings.Embeddings),
         HttpRoute(r"/tokenize", tokens.Tokenize),
         HttpRoute(r"/detokenize", tokens.Detokenize),
         HttpRoute(r"/tokenizer_info", tokens.TokenizerInfo),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,13 +39,15 @@ def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "chat.hetero"
 
 
-@pytest.fixture(scope="module")
-def chatting(start_server: Callable[..., ServerProcess], chat_model: Path) -> ServerProcess:
+@pytest.fixture(scope="session")
+def chatting(served_models: Path, chat_model: Path) -> Iterator[ServerProcess]:
     """A server of ``chat``, ``words`` (no tokenizer) and ``branchy`` (no decoder)."""
-    return start_server(str(chat_model), "words", "branchy")
+    others = [str(served_models / f"{name}.hetero") for name in ("words", "branchy")]
+    with ServerProcess([str(chat_model), *others]) as server:
+        yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(chatting: ServerProcess) -> openai.OpenAI:
     """OpenAI's own client."""
     return openai.OpenAI(base_url=f"{chatting.url}/v1", api_key="none", max_retries=0)

@@ -12,6 +12,7 @@ import numpy as np
 import openai
 import pytest
 
+from tests.serve.in_process import serving
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.generation.logprobs import score_token
 from tvm_hetero.serve.text.folder import read_texts
@@ -34,14 +35,15 @@ def decoder(chat_model):
 @pytest.mark.skipif(
     not LM_EVAL.exists(), reason="lm-eval is not there: 'make lm-eval' puts it into build/lm_eval"
 )
-def test_lm_eval_finds_the_likelihoods_of_the_model(chat_model, texts, decoder, start_server):
+def test_lm_eval_finds_the_likelihoods_of_the_model(chat_model, texts, decoder):
     """It has an environment of its own, since it wants many packages."""
-    server = start_server(str(chat_model))
     pairs = [["the quick brown", " fox"], ["a server", " answers what"], ["", "the dog"]]
     script = Path(__file__).with_name("lm_eval_client.py")
-    made = subprocess.run(
-        [LM_EVAL, script, server.url, json.dumps(pairs)], capture_output=True, text=True, check=True
-    )
+    with serving({"chat": chat_model}) as server:
+        made = subprocess.run(
+            [LM_EVAL, script, server.url, json.dumps(pairs)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
     found = json.loads(made.stdout.splitlines()[-1])
     for (context, rest), (logprob, is_greedy) in zip(pairs, found["likelihoods"], strict=True):
         whole = texts.tokenizer.encode(context + rest, special=False)

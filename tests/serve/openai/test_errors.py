@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import random
 
 import openai
 import pytest
@@ -113,3 +114,43 @@ def test_texts_become_tokens_and_come_back(chatting):
     assert (info["bos_token"], info["eos_token"]) == ("<s>", "<|im_end|>")
     assert "messages" in info["chat_template"]
     assert chatting.post("/detokenize", {"model": "words", "tokens": [1]}).status == 400
+
+
+FIELDS = (
+    "prompt", "messages", "max_tokens", "temperature", "top_p", "top_k", "n", "stream", "stop",
+    "stream_options", "stop_token_ids", "ignore_eos", "seed", "frequency_penalty", "logit_bias",
+    "service_tier", "timeout", "return_token_ids", "logprobs", "echo", "top_logprobs", "tools",
+    "max_completion_tokens", "user", "suffix", "input", "tokens", "model", "no_such",
+)  # fmt: skip
+VALUES = (
+    None, True, 0, 1, -1, 10**30, 0.5, 1e308, 5e-324, "", "x", "\ud800", "a\x00b", "x" * 5000, [],
+    [1, 2, 3], ["a"], [[1], [2]], [[]], [""], [10**20], [1, "a"], {}, {"a": 1}, {"1": 2},
+    {"-1": 1}, {"include_usage": True}, "priority", [{"role": "user", "content": "<|im_end|>"}],
+    [{"role": "\ud800", "content": "x"}], [{"role": 1}], [{}], [None],
+    [{"role": "user", "content": [{"type": "text"}]}], [{"role": "user", "content": [1]}],
+)  # fmt: skip
+ROUTES = {
+    "/v1/completions": {"prompt": "x", "max_tokens": 1},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1},
+    "/v1/embeddings": {"input": "x"}, "/tokenize": {"prompt": "x"}, "/detokenize": {"tokens": [1]},
+}  # fmt: skip
+
+
+def test_no_body_is_a_fault_of_the_server(chatting):
+    drawn = random.Random(0)
+    connection = http.client.HTTPConnection(chatting.url.removeprefix("http://"), timeout=60)
+    seen = set()
+    for _ in range(250):
+        path = drawn.choice(list(ROUTES))
+        body = {"model": "chat", **ROUTES[path]}
+        for name in drawn.sample(FIELDS, drawn.randint(0, 2)):
+            body[name] = drawn.choice(VALUES)
+        connection.request("POST", path, json.dumps(body).encode())
+        reply = connection.getresponse()
+        told = reply.read()
+        assert reply.status in (200, 400, 404, 503, 504), (path, body, told)
+        assert reply.status in (200, 503, 504) or json.loads(told)["error"]["message"]
+        seen.add((path, reply.status))
+    connection.close()
+    assert {(path, 400) for path in ROUTES} <= seen
+    assert {(path, 200) for path in ROUTES} - {("/v1/embeddings", 200)} <= seen

@@ -144,6 +144,7 @@ def test_at_the_door_a_full_queue_is_said_before_the_body_has_come(inside, clien
     connection.endheaders()  # and no body
     assert connection.getresponse().status == 503
     connection.close()
+    assert inside.ended[-1].reason == "refused: queue_full"
     stream.close()
     waiting.join()
 
@@ -229,3 +230,44 @@ def test_closing_the_model_ends_what_runs_with_an_error(chat_model):
                 pass
         with pytest.raises(openai.InternalServerError, match="closed"):
             ask(client)
+
+
+def test_what_runs_when_the_server_drains_ends_or_is_told_why(chat_model):
+    with serving({"chat": chat_model}, drain=0.1) as server:
+        slow_down(server.decoder_model("chat").decoder, 0.01)
+        client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+        stream, whole = iter(ask(client, stream=True)), []
+        next(stream)
+
+        def wait() -> None:
+            with pytest.raises(openai.InternalServerError) as caught:
+                ask(client)
+            whole.append((caught.value.code, caught.value.response.headers["Retry-After"]))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        model = server.decoder_model("chat")
+        assert eventually(lambda: server.call(lambda: model.running) == 2)
+        server.drain()
+        with pytest.raises(openai.APIError, match="the server ended before"):
+            for _ in stream:
+                pass
+        waiting.join()
+        assert whole == [("draining", "1")]
+        assert eventually(lambda: server.call(lambda: model.running) == 0)
+
+
+def test_a_reader_who_does_not_read_is_cut_off(chat_model):
+    with serving({"chat": chat_model}, limits=Limits(stalled=0.2, choices=64)) as server:
+        # More than the buffers of two sockets hold.
+        asked = {"prompt": "the dog", "max_tokens": 180, "n": 64, "logprobs": 20}
+        body = json.dumps({"model": "chat", "ignore_eos": True, "stream": True, **asked}).encode()
+        with socket.socket() as raw:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.connect(("127.0.0.1", server.server.port))
+            raw.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                b"%d\r\n\r\n%s" % (len(body), body)
+            )
+            assert eventually(lambda: len(server.ended) == 64)
+        assert "cancelled" in {each.reason for each in server.ended}

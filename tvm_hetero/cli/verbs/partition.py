@@ -29,6 +29,7 @@ from tvm_hetero.cli.shared.partition_steps import (
     say_kernels,
     say_probabilities,
 )
+from tvm_hetero.decoders.text_files import copy_text_files
 from tvm_hetero.errors import UsageError
 
 
@@ -207,6 +208,8 @@ def partition(
     module = import_model(steps, model, shapes, values, random_weights, params)
     result, executable = partition_on(steps, module, machine, how, measure=not no_measure)
     save_artifact(steps, executable, output)
+    if model.is_dir():
+        copy_text_files(model, output)
     if json_output:
         typer.echo(json.dumps(partition_json(result, executable, steps.seconds, output)))
         return

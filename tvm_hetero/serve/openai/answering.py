@@ -21,6 +21,7 @@ from tvm_hetero.serve.models.decoder_model import DecoderModel, RunningSequences
 from tvm_hetero.serve.models.repository import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 from tvm_hetero.serve.openai.choices import ChoiceText, PlacedToken, TextPiece
+from tvm_hetero.serve.openai.handler import tell_refused
 from tvm_hetero.serve.openai.settings import TextSettings
 from tvm_hetero.serve.text.detokenizer import Detokenizer
 
@@ -99,7 +100,7 @@ class Answering:
         try:
             running = self._submit()
         except RefusedError as error:
-            self._count_refused(error)
+            tell_refused(self.context, self.model, self.arrived, error)
             raise
         outcome = "failed"
         self.served.statistics.begin()
@@ -214,13 +215,6 @@ class Answering:
 
     def _new_tokens(self, course: _TextCourse) -> int:
         return 0 if self.settings.max_tokens == 0 else course.text.new_tokens
-
-    def _count_refused(self, error: RefusedError) -> None:
-        whole = time.monotonic() - self.arrived
-        ended = EndedGeneration(self.model.name, self.served.version, 0, 0, 0, 0.0, 0.0, whole,
-                                f"refused: {error.reason}")  # fmt: skip
-        for observer in self.context.generation_observers:
-            observer.generation_ended(ended)
 
     def _count(self, outcome: str) -> None:
         now = time.monotonic()

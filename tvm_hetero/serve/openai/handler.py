@@ -15,10 +15,12 @@ from tornado.web import HTTPError
 
 from tvm_hetero.errors import DeadlineError
 from tvm_hetero.serve.core.refusal import STREAMS, TOO_LARGE, RefusedError
+from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import Fault, describe_fault
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.statistics import EndedGeneration
 from tvm_hetero.serve.openai.errors import InvalidRequestError, error_body, is_worth_retrying
 from tvm_hetero.serve.openai.fields import read_fields
 
@@ -28,7 +30,7 @@ F = TypeVar("F", bound=msgspec.Struct)
 TIMEOUT_HEADER = "tvm-hetero-timeout-us"
 """Microseconds in which the answer shall be there, as for `serve.oip`; ``timeout`` in the body says
 the same in seconds."""
-_LARGEST = 8 << 20  # bytes of a body: JSON of that size holds the loop for some ten milliseconds
+_LARGEST = 4 << 20  # bytes of a body: JSON of that size holds the loop for some ten milliseconds
 _LONG = 4096  # letters: what is longer is not tokenised in the loop's thread
 
 
@@ -99,7 +101,11 @@ class OpenAiHandler(ApiHandler):
         DeadlineError
             If it was not done by then.
         """
-        return await self.attend(_until(deadline, work))
+        try:
+            return await self.attend(_until(deadline, work))
+        finally:
+            if asyncio.iscoroutine(work):
+                work.close()  # which has not begun where the client was gone before
 
     @property
     def given_up(self) -> BaseException | None:
@@ -159,8 +165,25 @@ class GeneratingHandler(OpenAiHandler):
         served = [standing.model for _, standing in self.context.repository]
         decoders = [each.decoder for each in served if each is not None and each.decoder]
         most = self.context.options.limits.queue
-        if decoders and all(decoder.waiting >= most for decoder in decoders):
+        if not decoders or any(decoder.waiting < most for decoder in decoders):
+            return
+        try:
             decoders[0].check_room(1, most)
+        except RefusedError as error:
+            tell_refused(self.context, decoders[0], self.arrived, error)
+            raise
+
+
+def tell_refused(
+    context: ServeContext, model: DecoderModel, arrived: float, error: RefusedError
+) -> None:
+    """Tell observers that a decoder did not take a request."""
+    whole = time.monotonic() - arrived
+    ended = EndedGeneration(
+        model.name, model.version, 0, 0, 0, 0.0, 0.0, whole, f"refused: {error.reason}"
+    )
+    for observer in context.generation_observers:
+        observer.generation_ended(ended)
 
 
 class UnknownPath(OpenAiHandler):

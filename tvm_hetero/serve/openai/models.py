@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.openai.embeddings import encoder_form
 from tvm_hetero.serve.openai.handler import OpenAiHandler
 
 
@@ -31,7 +32,8 @@ class Model(OpenAiHandler):
 
 
 def _is_ours(served: ServedModel) -> bool:
-    return served.decoder is not None
+    is_encoder = served.tensors is not None and encoder_form(served.tensors.signature) is not None
+    return served.decoder is not None or is_encoder
 
 
 def _describe(served: ServedModel) -> dict[str, Any]:

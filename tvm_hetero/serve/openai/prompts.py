@@ -19,7 +19,9 @@ _MOST_PROMPTS = 2048
 _QUIET = frozenset({"refusal", "annotations", "reasoning_content", "reasoning"})
 
 
-def split_prompts(given: str | list[Any], length: int) -> list[str | list[int]]:
+def split_prompts(
+    given: str | list[Any], length: int, param: str = "prompt"
+) -> list[str | list[int]]:
     """The prompts of a completion: a text, texts, tokens, or lists of tokens; no list of them is
     looked at that is too long for a context of this length.
 
@@ -32,7 +34,7 @@ def split_prompts(given: str | list[Any], length: int) -> list[str | list[int]]:
         return [given]
     if len(given) > max(length, _MOST_PROMPTS):
         raise InvalidRequestError(
-            f"prompt has {len(given)} elements; the model's context is {length} tokens", "prompt",
+            f"{param} has {len(given)} elements; the model's context is {length} tokens", param,
             "context_length_exceeded",
         )  # fmt: skip
     if given and all(type(each) is int for each in given):
@@ -41,8 +43,8 @@ def split_prompts(given: str | list[Any], length: int) -> list[str | list[int]]:
     is_text = [isinstance(each, str) for each in given]
     if not given or len(given) > _MOST_PROMPTS or not (all(is_list) or all(is_text)):
         raise InvalidRequestError(
-            f"prompt: expected a text, a list of texts, token ids, or lists of token ids; "
-            f"at most {_MOST_PROMPTS} of them", "prompt",
+            f"{param}: expected a text, a list of texts, token ids, or lists of token ids; "
+            f"at most {_MOST_PROMPTS} of them", param,
         )  # fmt: skip
     return given
 

@@ -10,7 +10,6 @@ places with which it meets its deadline, as early as they are free:
 from __future__ import annotations
 
 import math
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
