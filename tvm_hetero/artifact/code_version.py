@@ -26,7 +26,9 @@ from pathlib import Path
 from tvm_hetero import __version__
 
 # New rooms count until they are named here: better to refuse once too often.
-_APART = frozenset({"__pycache__", "bounds", "cli", "planning", "report", "serve", "solvers", "zoo"})
+_APART = frozenset(
+    {"__pycache__", "bounds", "cli", "planning", "report", "serve", "solvers", "zoo"}
+)
 _GENERATED = "_version.py"
 _DIGITS = 12
 _RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
