@@ -19,6 +19,7 @@ from tvm_hetero.serve.models.repository import Repository
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 
 DASHBOARD = Path(__file__).parents[3] / "examples" / "grafana" / "tvm_hetero.json"
+DOCS = Path(__file__).parents[3] / "docs" / "watching.md"
 OPEN = "application/openmetrics-text; version=1.0.0"
 
 
@@ -131,6 +132,12 @@ def test_two_servers_count_for_themselves():
     first.ledger.end_query(EndedQuery("net", "1", "success"))
     name = "tvm_hetero_requests_total model=net outcome=success version=1"
     assert (samples(first)[name], samples(second)[name]) == (2, 1)
+
+
+def test_every_metric_is_in_the_docs_and_no_other():
+    told = set(re.findall(r"`(tvm_hetero_\w+)`", DOCS.read_text(encoding="utf-8")))
+    text, _ = render(counted().registry, OPEN)
+    assert told == set(re.findall(r"# HELP (\w+)", text.decode()))
 
 
 def test_every_expression_of_the_dashboard_reads_metrics_and_labels_that_there_are():

@@ -10,6 +10,7 @@ from http.client import HTTPResponse
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.serve.page.live_server import LiveServer
 from tests.waiting import LIMIT, eventually
@@ -110,6 +111,40 @@ def test_the_document_tells_of_the_last_minute(live):
     ((begin, end, count),) = told["bins"]
     assert begin <= 0.4 <= end and count == 1
     assert told["latency"]["p50"] == pytest.approx(0.4, rel=0.13)
+
+
+def test_tokens_of_a_completion_are_counted_as_a_scraper_and_the_page_see_them(live):
+    body = {"model": "words", "prompt": [1, 2, 3], "max_tokens": 8, "seed": 1, "ignore_eos": True}
+    with ask(f"{live.url}/metrics") as reply:
+        before = tokens_told(reply.read().decode())
+    request = urllib.request.Request(
+        f"{live.url}/v1/completions", json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request, timeout=LIMIT) as reply:
+        usage = json.load(reply)["usage"]
+    with ask(f"{live.url}/metrics") as reply:
+        after = tokens_told(reply.read().decode())
+    assert after[0] - before[0] == usage["completion_tokens"] > 0
+    assert after[1] - before[1] == usage["prompt_tokens"] == 3
+    assert after[2] - before[2] == 1
+
+    def words() -> Any:
+        with ask(f"{live.url}/page/state.json") as reply:
+            return next(each for each in json.load(reply)["models"] if each["name"] == "words")
+
+    assert eventually(lambda: sum(words()["decoder"]["tokens"]) == after[0])
+    assert words()["decoder"]["first"]["p50"] > 0
+
+
+def tokens_told(text: str) -> tuple[float, float, float]:
+    """Tokens written and read, and texts that were finished, by all decoders."""
+    values = {s.name: s.value for f in text_string_to_metric_families(text) for s in f.samples
+              if s.labels.get("model") == "words" and "le" not in s.labels
+              and s.labels.get("outcome", "success") == "success"}  # fmt: skip
+    names = ("generated_tokens_total", "prompt_tokens_total", "requests_total")
+    made, read, finished = (values.get(f"tvm_hetero_{name}", 0.0) for name in names)
+    return made, read, finished
 
 
 def test_a_plan_is_told_with_its_proof(live):
