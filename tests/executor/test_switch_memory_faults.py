@@ -1,4 +1,4 @@
-"""No memory for the new plan, whichever of its pieces it is: the switch says so, the old one runs."""
+"""There is no memory for some piece of a new plan: the switch says so, the old plan runs on."""
 
 from __future__ import annotations
 
@@ -135,6 +135,6 @@ def test_plans_that_could_not_be_loaded_are_freed(apart: Executable) -> None:
                 refused += 1
             finally:
                 inject("allocation", 0)
-        assert refused > 0 and executor.variant == SINGLE
+        assert before > 0 and refused > 0 and executor.variant == SINGLE
         executor.await_drained()
         assert eventually(lambda: live_executors() == before)
