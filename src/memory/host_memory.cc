@@ -6,50 +6,74 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "memory/page_cache.h"
+
 namespace tvm_hetero {
 namespace {
 
 constexpr size_t kPage = 4096;
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t kMapped = SIZE_MAX;  // of pages the sanitizer knows nothing
+#else
 // From here on malloc maps a block of its own, too; but only until the first such block is freed.
 constexpr size_t kMapped = size_t{128} << 10;
+#endif
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/*! \brief Pages of their own, which begin at a multiple of `alignment`; null where there are none. */
+/*!
+ * \brief The size of the block for so many bytes: four between a power of two and the next one, so
+ *        that it serves others, too. What nobody writes to takes no memory.
+ */
+size_t BlockSize(size_t bytes) {
+  size_t unit = kPage;
+  while (unit * 8 <= bytes) unit *= 2;
+  return RoundUp(bytes, unit);
+}
+
+/*! \brief Pages that begin at a multiple of `alignment`; null where there are none. */
 void* Map(size_t bytes, size_t alignment) noexcept {
   const size_t more = alignment - kPage;  // mapped, and given back at once
   void* found = mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                      -1, 0);
   if (found == MAP_FAILED) return nullptr;
   char* first = static_cast<char*>(found);
-  const size_t before = RoundUp(reinterpret_cast<uintptr_t>(first), alignment) -
-                        reinterpret_cast<uintptr_t>(first);
+  const auto address = reinterpret_cast<uintptr_t>(first);
+  const size_t before = RoundUp(address, alignment) - address;
   if (before > 0) munmap(first, before);
   if (more > before) munmap(first + before + bytes, more - before);
   return first + before;
 }
 
+void* MapFresh(size_t bytes) noexcept {
+  const bool is_huge = bytes >= kHugePage;
+  void* data = Map(bytes, is_huge ? kHugePage : kPage);
+#ifdef MADV_HUGEPAGE
+  if (data != nullptr && is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // a wish
+#endif
+  return data;
+}
+
 }  // namespace
 
 void* AllocateHost(size_t bytes) noexcept {
-  if (bytes > PTRDIFF_MAX - kHugePage) return nullptr;  // rounding up would begin at zero again
+  if (bytes > PTRDIFF_MAX / 2) return nullptr;  // rounding up would begin at zero again
   if (bytes < kMapped) return AllocateUnsized(bytes);
-  const size_t rounded = RoundUp(bytes, kPage);
-  void* data = Map(rounded, bytes >= kHugePage ? kHugePage : kPage);
-#ifdef MADV_HUGEPAGE
-  // A wish; without it the pages are small.
-  if (data != nullptr && bytes >= kHugePage) madvise(data, rounded, MADV_HUGEPAGE);
-#endif
+  const size_t rounded = BlockSize(bytes);
+  if (void* used = TakePages(rounded)) return used;
+  void* data = MapFresh(rounded);
+  if (data == nullptr) return nullptr;
+  NotePages(rounded);
   return data;
 }
 
 void FreeHost(void* data, size_t bytes) noexcept {
   if (bytes < kMapped) return FreeUnsized(data);
-  if (data != nullptr) munmap(data, RoundUp(bytes, kPage));
+  if (data != nullptr) GivePages(data, BlockSize(bytes));
 }
 
 void* AllocateUnsized(size_t bytes) noexcept {
-  if (bytes > PTRDIFF_MAX) return nullptr;
+  if (bytes > PTRDIFF_MAX - kAlignment) return nullptr;
   return std::aligned_alloc(kAlignment, RoundUp(bytes == 0 ? 1 : bytes, kAlignment));
 }
 

@@ -18,10 +18,9 @@ constexpr size_t kHugePage = size_t{2} << 20;
  * through megabytes misses fewer. AlexNet with its 244 MB of weights on one core: 11.4 ms a run
  * instead of 11.8 (medians of seven processes each, in turns); ResNet-50: no difference.
  *
- * From 128 KiB on it is pages of its own, which go back to the system when they are freed. malloc
- * would keep them in the arena of the thread that asked, and threads of plans that come and go ask
- * in ever other arenas: a switch each 0.1 s between plans of SqueezeNet left 190 MB in them, a
- * quarter of the process (`python -m benchmarks.soak --switch`).
+ * From 128 KiB on it is pages of its own (page_cache.h). malloc would keep them in the arena of the
+ * thread that asked, and threads of plans that come and go ask in ever other arenas: a switch each
+ * 0.1 s between plans of SqueezeNet left 190 MB in them, a quarter of the process.
  */
 void* AllocateHost(size_t bytes) noexcept;
 
