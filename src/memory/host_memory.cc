@@ -11,7 +11,7 @@
 namespace tvm_hetero {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kSmallPage = 4096;
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kMapped = SIZE_MAX;  // of pages the sanitizer knows nothing
 #else
@@ -25,15 +25,15 @@ size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * u
  * \brief The size of the block for so many bytes: four between a power of two and the next one, so
  *        that it serves others, too. What nobody writes to takes no memory.
  */
-size_t BlockSize(size_t bytes) {
-  size_t unit = kPage;
+size_t BytesOfPages(size_t bytes) {
+  size_t unit = kSmallPage;
   while (unit * 8 <= bytes) unit *= 2;
   return RoundUp(bytes, unit);
 }
 
 /*! \brief Pages that begin at a multiple of `alignment`; null where there are none. */
 void* Map(size_t bytes, size_t alignment) noexcept {
-  const size_t more = alignment - kPage;  // mapped, and given back at once
+  const size_t more = alignment - kSmallPage;  // mapped, and given back at once
   void* found = mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                      -1, 0);
   if (found == MAP_FAILED) return nullptr;
@@ -47,7 +47,7 @@ void* Map(size_t bytes, size_t alignment) noexcept {
 
 void* MapFresh(size_t bytes) noexcept {
   const bool is_huge = bytes >= kHugePage;
-  void* data = Map(bytes, is_huge ? kHugePage : kPage);
+  void* data = Map(bytes, is_huge ? kHugePage : kSmallPage);
 #ifdef MADV_HUGEPAGE
   if (data != nullptr && is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // a wish
 #endif
@@ -59,17 +59,17 @@ void* MapFresh(size_t bytes) noexcept {
 void* AllocateHost(size_t bytes) noexcept {
   if (bytes > PTRDIFF_MAX / 2) return nullptr;  // rounding up would begin at zero again
   if (bytes < kMapped) return AllocateUnsized(bytes);
-  const size_t rounded = BlockSize(bytes);
-  if (void* used = TakePages(rounded)) return used;
+  const size_t rounded = BytesOfPages(bytes);
+  if (void* used = PagesOfProcess()->Take(rounded)) return used;
   void* data = MapFresh(rounded);
   if (data == nullptr) return nullptr;
-  NotePages(rounded);
+  PagesOfProcess()->Note(rounded);
   return data;
 }
 
 void FreeHost(void* data, size_t bytes) noexcept {
   if (bytes < kMapped) return FreeUnsized(data);
-  if (data != nullptr) GivePages(data, BlockSize(bytes));
+  if (data != nullptr) PagesOfProcess()->Give(data, BytesOfPages(bytes));
 }
 
 void* AllocateUnsized(size_t bytes) noexcept {
