@@ -35,11 +35,7 @@ TEST(MemoryIsAlignedAndOnesOwnWhateverItsSize) {
     for (size_t bytes : sizes) {
       held.push_back(static_cast<char*>(AllocateHost(bytes)));
       CHECK(held.back() != nullptr);
-#ifdef __SANITIZE_ADDRESS__  // all is malloc's, which the sanitizer watches
-      const size_t alignment = kAlignment;
-#else
       const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-#endif
       CHECK(reinterpret_cast<uintptr_t>(held.back()) % alignment == 0);
       std::memset(held.back(), static_cast<int>(held.size()), bytes);
     }
