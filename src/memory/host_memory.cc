@@ -75,7 +75,7 @@ void FreeHost(void* data, size_t bytes) noexcept {
 void* AllocateUnsized(size_t bytes) noexcept {
   if (bytes > PTRDIFF_MAX / 2) return nullptr;
   const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-  return std::aligned_alloc(alignment, RoundUp(bytes == 0 ? 1 : bytes, kAlignment));
+  return std::aligned_alloc(alignment, RoundUp(bytes == 0 ? 1 : bytes, alignment));
 }
 
 void FreeUnsized(void* data) noexcept { std::free(data); }
