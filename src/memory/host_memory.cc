@@ -54,6 +54,16 @@ void* MapFresh(size_t bytes) noexcept {
   return data;
 }
 
+/*!
+ * \brief Have the pages now. Else a new plan's first request would have them cleared one by one: on
+ *        SqueezeNet it was late by 6 periods instead of 2 (`python -m benchmarks.switch`, worst).
+ */
+void Populate(void* data, size_t bytes) noexcept {
+#ifdef MADV_POPULATE_WRITE
+  madvise(data, RoundUp(bytes, kSmallPage), MADV_POPULATE_WRITE);  // a wish, too
+#endif
+}
+
 }  // namespace
 
 void* AllocateHost(size_t bytes) noexcept {
@@ -63,6 +73,7 @@ void* AllocateHost(size_t bytes) noexcept {
   if (void* used = PagesOfProcess()->Take(rounded)) return used;
   void* data = MapFresh(rounded);
   if (data == nullptr) return nullptr;
+  Populate(data, bytes);
   PagesOfProcess()->Note(rounded);
   return data;
 }
