@@ -71,13 +71,16 @@ void Worker::AddPart(int worker) {
 void Worker::Start(Spin spin) {
   spin_ = spin;
   state_->departure->Stay(index_);
-  std::promise<void> ready;
-  std::future<void> outcome = ready.get_future();
+  // An error is a text here: of an exception that two threads hold the last one would free it, and
+  // what the library does for that the thread sanitizer does not see.
+  std::promise<std::string> ready;
+  std::future<std::string> outcome = ready.get_future();
   try {
     thread_ = std::thread([this, ready = std::move(ready)]() mutable {
       ThreadMain(std::move(ready));
     });
-    outcome.get();
+    const std::string failure = outcome.get();
+    if (!failure.empty()) throw ffi::Error("RuntimeError", failure, "");
   } catch (...) {
     LeaveCore();  // nobody is there to do so later
     throw;
@@ -93,7 +96,7 @@ void Worker::Join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Worker::ThreadMain(std::promise<void> ready) {
+void Worker::ThreadMain(std::promise<std::string> ready) {
   try {
     MaybeFail(FaultKind::kWorker);
     SetUpThread();
@@ -102,11 +105,10 @@ void Worker::ThreadMain(std::promise<void> ready) {
     SetUpMemory();
   } catch (const std::exception& error) {
     streams_.clear();
-    ready.set_exception(std::make_exception_ptr(
-        ffi::Error("RuntimeError", "worker '" + self_.name + "': " + Described(error), "")));
+    ready.set_value("worker '" + self_.name + "': " + Described(error));
     return;
   }
-  ready.set_value();
+  ready.set_value("");
   // Only std::exception, which all of TVM's are: Python ends a thread that asks for the interpreter
   // at its shutdown by unwinding it, and `catch (...)` would turn that into an abort.
   try {

@@ -96,7 +96,7 @@ class Worker {
   enum class Readiness { kWaits, kReady, kGone };
 
   // The thread and its surroundings.
-  void ThreadMain(std::promise<void> ready);
+  void ThreadMain(std::promise<std::string> ready);
   void SetUpThread();
   bool HasTeam() const;
   void SetUpTeam();

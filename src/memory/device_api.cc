@@ -23,7 +23,7 @@ struct PlainMemory {
     tensor->data = AllocateHost(ffi::GetDataSize(*tensor));
     if (tensor->data == nullptr) throw std::bad_alloc();
   }
-  void FreeData(DLTensor* tensor) { FreeHost(tensor->data); }
+  void FreeData(DLTensor* tensor) { FreeHost(tensor->data, ffi::GetDataSize(*tensor)); }
 };
 
 /*! \brief The memory of another tensor, which it keeps; for pinned memory to pass as the CPU's. */

@@ -108,7 +108,7 @@ class WorkspacePool {
   }
 
   void DropLargest() noexcept {
-    FreeHost(free_.back().data);
+    FreeHost(free_.back().data, free_.back().bytes);
     bytes_now.fetch_sub(static_cast<int64_t>(free_.back().bytes), std::memory_order_relaxed);
     free_.pop_back();
   }
@@ -134,14 +134,14 @@ WorkspacePool* PoolOfThread() {
 
 void* AllocOnCpu(uint64_t bytes) {
   if (WorkspacePool* pool = PoolOfThread()) return pool->Take(bytes);
-  void* data = AllocateHost(BlockSize(bytes));
+  void* data = AllocateUnsized(BlockSize(bytes));
   if (data == nullptr) TVM_FFI_THROW(MemoryError) << "no memory for a kernel's workspace";
   return data;
 }
 
 void FreeOnCpu(void* data) {
   WorkspacePool* pool = PoolOfThread();
-  if (pool == nullptr) return FreeHost(data);
+  if (pool == nullptr) return FreeUnsized(data);
   if (pool->Give(data)) return;
   TVM_FFI_THROW(RuntimeError) << "a kernel gives back a workspace that its thread did not take";
 }

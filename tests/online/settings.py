@@ -8,6 +8,7 @@ from typing import Any
 
 from tvm_hetero.online.configuration import Configuration, Place
 from tvm_hetero.online.observation import Observation, StageTime
+from tvm_hetero.online.own_plan import Arrangement, parts_of
 from tvm_hetero.online.policy import Setting
 
 Seconds = Sequence[Sequence[float]]
@@ -30,11 +31,11 @@ def random_setting(seed: int, *, blocks: int = 8, **given: Any) -> Setting:
     return Setting(places, weights, static, seconds, **given)
 
 
-def observe(seconds: Seconds, configuration: Configuration, requests: int = 20) -> Observation:
+def observe(seconds: Seconds, configuration: Arrangement, requests: int = 20) -> Observation:
     """What is seen of a configuration where nothing is noisy."""
     times = [
-        sum(seconds[b][place] for b in range(first, last))
-        for (first, last), place in zip(configuration.ranges, configuration.places, strict=True)
+        sum(share * seconds[b][place] for b, share in parts)
+        for parts, place in zip(parts_of(configuration), configuration.places, strict=True)
     ]
     stages = tuple(StageTime(time) for time in times)
     return Observation(configuration, requests, requests * max(times), 1 / max(times), stages)

@@ -73,13 +73,16 @@ def load_library() -> ctypes.CDLL:
     return library
 
 
-def create(plan: Plan, before: NativeExecutor | None = None) -> NativeExecutor:
+def create(
+    plan: Plan, before: NativeExecutor | None = None, text: str | None = None
+) -> NativeExecutor:
     """Make an executor; its workers start, and sleep until the first run.
 
     Parameters
     ----------
     before : the one on the same cores that is to be retired: a worker begins nothing before that
         one's workers on its cores are through with what they have in flight.
+    text : `native_text(plan)`, of who has made it already.
 
     Raises
     ------
@@ -90,7 +93,7 @@ def create(plan: Plan, before: NativeExecutor | None = None) -> NativeExecutor:
     ArtifactError
         If the library is not built.
     """
-    return NativeExecutor(plan, _create_module(native_text(plan), before))
+    return NativeExecutor(plan, _create_module(text or native_text(plan), before))
 
 
 def create_from_text(text: str) -> NativeExecutor:

@@ -4,7 +4,8 @@ An *active plan* has a native executor, with threads and slots of its own. All a
 of an executor share weights and compiled kernels, so that another plan compiles and copies nothing.
 There is one that takes what comes; `PlanSwitch.switch` puts another one in its place:
 
-    1. the new plan's threads start and its slots are allocated, while the old one goes on;
+    1. the new plan's threads start and its slots are allocated, while the old one goes on (in
+       pieces, with pauses between them: both want the same cores);
     2. whoever comes now finds the new one;
     3. the old one is retired: it refuses (`PlanRetired`) who found it a moment ago, or waits in its
        queue, and they go to the new one; what is in flight ends there as it would have anyway;
@@ -47,12 +48,16 @@ from tvm_hetero.executor.native_calls import PlanRetired, blocks_shutdown
 from tvm_hetero.executor.rpc_steps import RpcSteps
 from tvm_hetero.executor.staging import Staging
 from tvm_hetero.executor.streaming import NO_DEADLINE
+from tvm_hetero.plan.format import native_text
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.schedule import Schedule
 
 # How long `close` waits for callbacks that run.
 CLOSING = 10.0
+# Making a plan takes some milliseconds of a core on which the plan before it is at work. In pieces
+# with so many seconds between them it holds up each request a little, instead of one for all of it.
+_PAUSE = 0.001
 
 
 @dataclass
@@ -116,11 +121,17 @@ class ActivePlan:
         before : the plan that it is to take over from.
         """
         old = None if before is None else before.native
+        pause = _PAUSE if old is not None else 0.0
         plan, libraries = variant.plan, variant.libraries
-        executor = native.create(plan, old)  # checks the plan: what follows may trust it
+        time.sleep(pause)
+        text = native_text(plan)
+        time.sleep(pause)
+        executor = native.create(plan, old, text)  # checks the plan: what follows may trust it
         try:
+            time.sleep(pause)
             set_libraries(executor, libraries, model.kernels)
             set_constants(executor, model.weights, model.placed)
+            time.sleep(pause)
             boards = RpcSteps(executor, model.platform, libraries, model.weights)
         except BaseException:
             executor.join()  # else its threads live for as long as somebody holds the error

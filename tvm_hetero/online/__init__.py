@@ -6,6 +6,7 @@ import every room below floor 12 (tests/test_floors.py): solvers, executor, pipe
 beneath. In the order in which a run meets them:
 
     configuration     contiguous stages of blocks on execution places, and moves between them
+    own_plan          the artifact's own plan, which may be any division, among configurations
     observation       what was seen of a configuration for some requests
     policy            the interface: pure functions from observations to the next configuration
     chain             a problem's tasks as a chain of blocks; a configuration as its schedule

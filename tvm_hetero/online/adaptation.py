@@ -16,6 +16,7 @@ from typing import Any
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.detection import Alarm, Detector, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import Arrangement, contiguous
 from tvm_hetero.online.policy import Policy, Proposal, Setting, Turn
 from tvm_hetero.online.search import Searcher
 
@@ -47,7 +48,7 @@ def _begin(search: Searcher, seed: Seed | None, setting: Setting) -> Turn:
     return replace(state, inner=inner), proposal
 
 
-def keep(setting: Setting, configuration: Configuration, why: str) -> Proposal:
+def keep(setting: Setting, configuration: Arrangement, why: str) -> Proposal:
     """Watch on."""
     return Proposal(configuration, setting.window, "keep", why)
 
@@ -69,7 +70,8 @@ def _go_on(search: Searcher, state: _Adapting, observation: Observation) -> Turn
     inner, proposal = search.step(state.inner, observation)
     if proposal.searching:
         return replace(state, inner=inner), proposal
-    gained = proposal.configuration != state.here
+    found = contiguous(proposal.configuration)
+    gained = found != state.here
     detector = after_search(state.detector, state.alarm, gained=gained)
-    state = _Adapting(state.setting, detector, proposal.configuration)
+    state = _Adapting(state.setting, detector, found)
     return state, proposal

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, PlatformError
 from tvm_hetero.online.configuration import Configuration, Place, check_configuration
+from tvm_hetero.online.own_plan import Arrangement, arrangement_of
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
@@ -26,6 +27,9 @@ from tvm_hetero.util.documents import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.views.ideals import contract, place_terminals
 from tvm_hetero.views.instance import instance_of
+
+# Sums of the same seconds in another order differ by less than this share.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,42 @@ def schedule_of(chain: Chain, configuration: Configuration, places: Sequence[Pla
     if broken:
         raise InfeasibleError(f"{configuration.text(places)}: {broken[0]}")
     return schedule
+
+
+def arrangement_of_schedule(
+    chain: Chain, schedule: Schedule, places: Sequence[Place]
+) -> Arrangement:
+    """What a schedule of the chain's problem is to a policy: see `tvm_hetero.online.own_plan`.
+
+    Raises
+    ------
+    PlatformError
+        If a place is no device of the platform.
+    UsageError
+        If none of the places has anything to do.
+    """
+    instance, index = instance_of(chain.problem), chain.problem.graph.index
+    block_of = {task: b for b, block in enumerate(chain.members) for task in block}
+    devices = {
+        places[p].name: (p, _device(chain.problem.platform, places[p])) for p in range(len(places))
+    }
+    whole = chain.seconds_on(places)
+    work = [[0.0] * len(chain) for _ in places]
+    for run in schedule.executions:
+        if run.task in block_of and run.device in devices:
+            place, device = devices[run.device]
+            part = len(run.elements) / chain.problem.batch
+            block = block_of[run.task]
+            work[place][block] += part * instance.seconds[index[run.task]][device]
+    used = [p for p, row in enumerate(work) if any(row)]
+    shares = [[_share(part, whole[b][p]) for b, part in enumerate(work[p])] for p in used]
+    return arrangement_of(used, shares)
+
+
+def _share(part: float, whole: float) -> float:
+    """Of a sum, which rounding must not make more than all of it, nor less than all."""
+    share = part / whole if part else 0.0
+    return 1.0 if share > 1 - _ROUNDING else share
 
 
 def _device(platform: Platform, place: Place) -> int:

@@ -97,9 +97,13 @@ class Configuration:
     def text(self, places: Sequence[Place]) -> str:
         """For people: ``0-4@big 5-9@little``; one block alone is ``5@little``."""
         return " ".join(
-            f"{a if b == a + 1 else f'{a}-{b - 1}'}@{places[place].name}"
-            for (a, b), place in zip(self.ranges, self.places, strict=True)
+            f"{self.stage_text(s)}@{places[place].name}" for s, place in enumerate(self.places)
         )
+
+    def stage_text(self, stage: int) -> str:
+        """The blocks of a stage, for people."""
+        first, last = self.ranges[stage]
+        return f"{first}" if last == first + 1 else f"{first}-{last - 1}"
 
 
 def check_places(places: Sequence[Place]) -> None:
@@ -123,16 +127,23 @@ def check_configuration(configuration: Configuration, blocks: int, places: Seque
     UsageError
         If it ends at another block, names a place that is not there, or two that share a core.
     """
-    if configuration.blocks != blocks:
+    check_coverage("configuration", configuration.blocks, blocks)
+    check_used_places("configuration", configuration.places, places)
+
+
+def check_coverage(what: str, covered: int, blocks: int) -> None:
+    """Refuse what is of a chain with another number of blocks."""
+    if covered != blocks:
+        raise UsageError(f"the {what} covers {covered} blocks; the chain has {blocks}")
+
+
+def check_used_places(what: str, used: Sequence[int], places: Sequence[Place]) -> None:
+    """Refuse places that are not there, and two that share a core."""
+    if max(used) >= len(places):
         raise UsageError(
-            f"the configuration covers {configuration.blocks} blocks; the chain has {blocks}"
+            f"the {what} names place {max(used)}; there are {len(places)}, counted from 0"
         )
-    if max(configuration.places) >= len(places):
-        raise UsageError(
-            f"the configuration names place {max(configuration.places)}; there are "
-            f"{len(places)}, counted from 0"
-        )
-    for a, b in combinations(configuration.places, 2):
+    for a, b in combinations(used, 2):
         if places[a].excludes(places[b]):
             raise UsageError(
                 f"places {quote(places[a].name)} and {quote(places[b].name)} share a core, so "

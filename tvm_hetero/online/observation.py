@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.online.configuration import Configuration
+from tvm_hetero.online.own_plan import Arrangement
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,14 @@ class Observation:
 
     Attributes
     ----------
+    configuration : contiguous stages, or the artifact's own plan.
     requests : how many ended in it; seconds : how long it took.
     throughput : requests/s, ends over time; None if the pipeline did not always have work waiting
         (or if there were too few ends to tell), so that it says nothing of the configuration.
     stages : in the order of the configuration.
     """
 
-    configuration: Configuration
+    configuration: Arrangement
     requests: int
     seconds: float
     throughput: float | None

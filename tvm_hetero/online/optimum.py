@@ -30,6 +30,7 @@ import numpy as np
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.online.configuration import Configuration, Place
+from tvm_hetero.online.own_plan import Arrangement, OwnPlan
 from tvm_hetero.views.array_types import FloatArray, IntArray
 
 # Each takes about 0.4 ms for 150 blocks, and less than a tenth of that for 20.
@@ -48,15 +49,20 @@ class Optimum:
     proven: bool
 
 
-def stage_seconds(seconds: Seconds, configuration: Configuration) -> tuple[float, ...]:
+def stage_seconds(seconds: Seconds, configuration: Arrangement) -> tuple[float, ...]:
     """What each stage takes if blocks take `seconds[block][place]`."""
+    if isinstance(configuration, OwnPlan):
+        return tuple(
+            math.fsum(share * row[place] for share, row in zip(shares, seconds, strict=True))
+            for shares, place in zip(configuration.shares, configuration.places, strict=True)
+        )
     return tuple(
         math.fsum(seconds[b][place] for b in range(first, last))
         for (first, last), place in zip(configuration.ranges, configuration.places, strict=True)
     )
 
 
-def bottleneck(seconds: Seconds, configuration: Configuration) -> float:
+def bottleneck(seconds: Seconds, configuration: Arrangement) -> float:
     """The seconds of the slowest stage."""
     return max(stage_seconds(seconds, configuration))
 

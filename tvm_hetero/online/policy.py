@@ -24,6 +24,7 @@ from tvm_hetero.online.configuration import (
     check_places,
 )
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import Arrangement, check_arrangement
 
 # keep      watch on: nothing is being looked for
 # try       a trial of a search; the configuration may be worse
@@ -43,7 +44,7 @@ class Setting:
     ----------
     places : where stages can run.
     weights : hinted work of each block, in any unit (multiply-adds, or seconds somewhere).
-    static : the configuration to begin with: the plan that was made in quiet.
+    static : contiguous stages to begin with: the best by what is known in quiet.
     seconds : measured seconds[block][place], in quiet; None where only hints are known.
     speeds : hinted speed of each place, in any unit; () for what its width lets expect.
     classes : of each block, what bounds it (``compute``, ``memory``): blocks of one class are
@@ -55,6 +56,7 @@ class Setting:
     rest : the most windows without a search after one that gained nothing; 0: no rest at all.
     deviation : the least share by which a stage's time has to change to count.
     seed : of random choices.
+    own : the artifact's own plan, which a policy that can judge it begins with; None: unknown.
     """
 
     places: tuple[Place, ...]
@@ -71,16 +73,23 @@ class Setting:
     rest: int = 64
     deviation: float = 0.08
     seed: int = 0
+    own: Arrangement | None = None
 
     def __post_init__(self) -> None:
         check_places(self.places)
         check_configuration(self.static, len(self.weights), self.places)
+        check_arrangement(self.first, len(self.weights), self.places)
         _check_hints(self)
 
     @property
     def blocks(self) -> int:
         """How many blocks the chain has."""
         return len(self.weights)
+
+    @property
+    def first(self) -> Arrangement:
+        """The plan that was made in quiet: the artifact's own one, else the static stages."""
+        return self.static if self.own is None else self.own
 
     @property
     def guessed(self) -> tuple[tuple[float, ...], ...]:
@@ -135,7 +144,7 @@ class Proposal:
     why : a sentence for people.
     """
 
-    configuration: Configuration
+    configuration: Arrangement
     requests: int
     phase: Phase
     why: str

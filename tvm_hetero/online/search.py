@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import Arrangement, contiguous
 from tvm_hetero.online.policy import Proposal, Setting, Turn
 
 
@@ -46,7 +47,7 @@ class Trials:
 
     def add(self, observation: Observation) -> Trials:
         """Count a trial."""
-        tried = observation.configuration
+        tried = contiguous(observation.configuration)
         after = replace(self, count=self.count + 1, seen=self.seen | {tried})
         if self.is_better(observation.rate):
             return replace(after, best=tried, rate=observation.rate, failures=0)
@@ -62,7 +63,7 @@ class Trials:
         return self.failures >= self.setting.alpha
 
 
-def propose_trial(setting: Setting, configuration: Configuration, why: str) -> Proposal:
+def propose_trial(setting: Setting, configuration: Arrangement, why: str) -> Proposal:
     """Try a configuration."""
     return Proposal(configuration, setting.trial, "try", why)
 

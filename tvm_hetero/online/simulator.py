@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.online.configuration import check_configuration
 from tvm_hetero.online.observation import Observation, StageTime
 from tvm_hetero.online.optimum import find_optimum
+from tvm_hetero.online.own_plan import check_arrangement
 from tvm_hetero.online.policy import Policy, Proposal, Setting
 from tvm_hetero.online.stream import Forecast, NoiseSource, Stream, Weather
 from tvm_hetero.util.statistics import quantile
@@ -201,7 +201,7 @@ class _Run:
         """Note a proposal that is not merely to watch on."""
         setting = self.stream
         blocks = len(setting.recording.blocks)
-        check_configuration(proposal.configuration, blocks, setting.places)
+        check_arrangement(proposal.configuration, blocks, setting.places)
         now = self.found.ended[-1] if self.found.ended else 0.0
         self.found.turnovers.append(Turnover(q, now, proposal))
 

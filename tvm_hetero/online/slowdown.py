@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.online.observation import Observation, StageTime
+from tvm_hetero.online.own_plan import Parts, parts_of
 from tvm_hetero.online.policy import Setting
 
 # The weight r, and what no factor exceeds before another explanation is looked for.
@@ -52,11 +53,11 @@ def estimate_factors(
     """
     samples: dict[int, list[_Sample]] = {}
     for observation in observations:
-        configuration = observation.configuration
-        for (a, b), place, stage in zip(
-            configuration.ranges, configuration.places, observation.stages, strict=True
+        arrangement = observation.configuration
+        for parts, place, stage in zip(
+            parts_of(arrangement), arrangement.places, observation.stages, strict=True
         ):
-            sample = _sample(setting, quiet, range(a, b), place, stage)
+            sample = _sample(setting, quiet, parts, place, stage)
             samples.setdefault(place, []).append(sample)
     return {place: _fit(rows, blame_memory) for place, rows in samples.items()}
 
@@ -76,10 +77,10 @@ def _is_memory(setting: Setting, block: int) -> bool:
 
 
 def _sample(
-    setting: Setting, quiet: Sequence[Sequence[float]], blocks: range, place: int, stage: StageTime
+    setting: Setting, quiet: Sequence[Sequence[float]], parts: Parts, place: int, stage: StageTime
 ) -> _Sample:
-    compute = sum(quiet[b][place] for b in blocks if not _is_memory(setting, b))
-    memory = sum(quiet[b][place] for b in blocks if _is_memory(setting, b))
+    compute = sum(r * quiet[b][place] for b, r in parts if not _is_memory(setting, b))
+    memory = sum(r * quiet[b][place] for b, r in parts if _is_memory(setting, b))
     lost = stage.seconds - compute - memory
     blame = stage.delay_seconds is not None and stage.delay_seconds < _SHARED * lost
     return _Sample(compute, memory, stage.seconds, blame)

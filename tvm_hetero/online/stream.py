@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.online.configuration import Configuration, Place
+from tvm_hetero.online.configuration import Place
 from tvm_hetero.online.optimum import stage_seconds
+from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.online.table import Recording
 
 # Which scenario each disturbed place has.
@@ -69,7 +70,7 @@ class Forecast:
         self.edges = sorted(edges)
         self.spans = [self._between(begin) for begin in self.edges]
         self.position = 0
-        self.known: dict[tuple[Configuration, Weather], tuple[float, ...]] = {}
+        self.known: dict[tuple[Arrangement, Weather], tuple[float, ...]] = {}
         self.tables: dict[Weather, tuple[tuple[float, ...], ...]] = {}
 
     def _between(self, when: float) -> Weather:
@@ -85,7 +86,7 @@ class Forecast:
             self.position -= 1
         return self.spans[self.position]
 
-    def times(self, configuration: Configuration, weather: Weather) -> tuple[float, ...]:
+    def times(self, configuration: Arrangement, weather: Weather) -> tuple[float, ...]:
         """Seconds of each stage."""
         key = configuration, weather
         if key not in self.known:

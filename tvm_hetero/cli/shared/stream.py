@@ -184,13 +184,11 @@ def _picture(log: StreamLog) -> Any:
         return head
     latest = events[-1]
     table = Table("stage", "ms", "on its core", "waiting for it", box=None)
-    words = latest.observation.configuration
+    configuration = latest.observation.configuration
     for number, stage in enumerate(latest.observation.stages):
-        blocks = words.ranges[number]
+        blocks = configuration.stage_text(number)
         cells = (stage.seconds, stage.cpu_seconds, stage.delay_seconds)
-        table.add_row(
-            f"{blocks[0]}-{blocks[1] - 1}", *("" if c is None else f"{1e3 * c:.2f}" for c in cells)
-        )
+        table.add_row(blocks, *("" if c is None else f"{1e3 * c:.2f}" for c in cells))
     lines = deque((event_line(event, log.began) for event in log.switches), maxlen=_SHOWN)
     below = Text("\n".join(printable(line, limit=None) for line in lines))
     return Group(head, table, Text(printable(latest.configuration)), below)

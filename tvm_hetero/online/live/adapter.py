@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.live.diagnosis import explain
 from tvm_hetero.online.live.pipeline import LivePipeline
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import find_optimum
+from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.online.policy import Phase, Policy, Proposal, Setting
 from tvm_hetero.util.closeable import Closeable
 
@@ -53,12 +53,14 @@ class AdaptationEvent:
 
 
 def make_setting(pipeline: LivePipeline, alpha: int = 10, seed: int = 0) -> Setting:
-    """What a policy knows before anything ran: measured costs, and the best stages by them."""
+    """What a policy knows before anything ran: costs, the best stages by them, the own plan."""
     seconds = pipeline.chain.seconds_on(pipeline.places)
     # Of the hinted work any unit will do: what a block takes where it is quickest.
     weights = tuple(min(row) for row in seconds)
     static = find_optimum(seconds, pipeline.places).configuration
-    return Setting(pipeline.places, weights, static, seconds=seconds, alpha=alpha, seed=seed)
+    return Setting(
+        pipeline.places, weights, static, seconds, alpha=alpha, seed=seed, own=pipeline.own
+    )
 
 
 class Adapter(Closeable):
@@ -97,7 +99,7 @@ class Adapter(Closeable):
             self._thread.join(_CLOSING)
 
     def _run(self) -> None:
-        quiet: dict[Configuration, Observation] = {}
+        quiet: dict[Arrangement, Observation] = {}
         try:
             while (seen := self._watch(self._proposal)) is not None:
                 base = quiet.setdefault(seen.configuration, seen)

@@ -3,8 +3,9 @@
     with th.load("net.hetero", adapt="resolve", on_event=print) as ex:
         for out in ex.map(images): ...
 
-It begins with the best contiguous stages by the costs that were measured for the artifact, and lets
-a policy (`tvm_hetero.online.policies`) watch and change them.
+A policy (`tvm_hetero.online.policies`) watches its plan and changes it. ``resolve`` and ``static``
+begin with the artifact's own plan; the policies of the papers, which know contiguous stages alone,
+with the best of those by the costs that were measured for the artifact.
 
 Where all places are equal, cores that have nothing to do run the steps of others anyway
 (``src/executor/state.h``). That is as good as any change of stages, and needs no time to notice

@@ -1,25 +1,36 @@
 """Configurations of an executor that runs: switch to one, and watch some requests go through it.
 
 The executor serves whoever it serves meanwhile; here is only looked at what it does. Each
-configuration's plan is made once, from the module that the artifact keeps; none is compiled.
+configuration's plan is made once, from the module that the artifact keeps; none is compiled. The
+artifact's own plan is there already: it is run as it is, but that no place helps another one, since
+then nobody could tell how quick either of them is.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.artifact.executable import PARTITION, Executable, Variant
 from tvm_hetero.compiler.plan_factory import PlanFactory
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.watching import WatchedRequests
-from tvm_hetero.online.chain import Chain, chain_of, places_of, schedule_of
+from tvm_hetero.online.chain import (
+    Chain,
+    arrangement_of_schedule,
+    chain_of,
+    places_of,
+    schedule_of,
+)
 from tvm_hetero.online.configuration import Configuration, Place
 from tvm_hetero.online.live.stage_times import observe
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import Arrangement, contiguous
+from tvm_hetero.plan.model import Role
 
 # Requests that are kept until they are looked at.
 _KEPT = 4096
@@ -40,6 +51,8 @@ class LivePipeline:
     ----------
     chain : the model's blocks.
     places : one for each device.
+    own : the artifact's own plan, by which the executor ran at first; None: it is of a kind that
+        cannot be compared with configurations.
     """
 
     def __init__(
@@ -49,13 +62,16 @@ class LivePipeline:
         self._factory = PlanFactory(executable, helping=helping)
         self.chain: Chain = chain_of(executable.problem)
         self.places: tuple[Place, ...] = places_of(executable.problem.platform)
-        self._current: Configuration | None = None
+        self.own = _own_arrangement(executable, self.chain, self.places)
+        self._own_variant = _own_variant(executable, helping=helping)
+        self._own_schedule = executable.schedule
+        self._current: Arrangement | None = None
         self._is_filling = True
         self._ended = threading.Event()
         executor.watch(_KEPT)
 
-    def switch(self, configuration: Configuration) -> bool:
-        """Let a configuration take what comes; False if it is there already.
+    def switch(self, configuration: Arrangement) -> bool:
+        """Let a configuration, or the own plan, take what comes; False if it does already.
 
         Raises
         ------
@@ -66,8 +82,11 @@ class LivePipeline:
         """
         if configuration == self._current:
             return False
-        schedule = schedule_of(self.chain, configuration, self.places)
-        self._executor.switch(self._factory.variant(schedule), schedule)
+        if configuration == self.own:
+            self._executor.switch(self._own_variant, self._own_schedule)
+        else:
+            schedule = schedule_of(self.chain, contiguous(configuration), self.places)
+            self._executor.switch(self._factory.variant(schedule), schedule)
         self._current = configuration
         self._is_filling = True
         return True
@@ -101,6 +120,25 @@ class LivePipeline:
     def stop(self) -> None:
         """End what watches, now and from now on."""
         self._ended.set()
+
+
+def _own_arrangement(
+    executable: Executable, chain: Chain, places: Sequence[Place]
+) -> Arrangement | None:
+    """What the plan that runs by default is to a policy: its schedule's, or one device's."""
+    if executable.default == PARTITION:
+        return arrangement_of_schedule(chain, executable.schedule, places)
+    plan = executable.variants[executable.default].plan
+    names = {row.name for row in plan.workers if row.role is Role.COMPUTE}
+    used = [p for p, place in enumerate(places) if place.name in names]
+    return Configuration((len(chain),), (used[0],)) if len(used) == len(names) == 1 else None
+
+
+def _own_variant(executable: Executable, *, helping: bool) -> Variant:
+    """The plan that runs by default, without places that help each other unless they shall."""
+    variant = executable.variants[executable.default]
+    workers = tuple(row if helping else replace(row, alike=None) for row in variant.plan.workers)
+    return replace(variant, plan=replace(variant.plan, workers=workers))
 
 
 def _nap(seen: Sequence[WatchedRequests], requests: int) -> float:

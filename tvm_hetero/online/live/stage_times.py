@@ -2,7 +2,8 @@
 
 With s a stage, r a request, and the steps of s those that the plan runs on its place:
 
-    seconds[s]     mean over r of  last end - first begin  of the steps of s in r
+    seconds[s]     mean over r of  last end - first begin  of the steps of s in r; of the artifact's
+                   own plan, whose stages wait for one another, the sum of what the steps take
     cpu, delay     mean over r of the sums over the steps of s
     throughput     (m - 1) / (last end - first end) of the m requests of the window, if some stage
                    was at work for nearly all of that time; else it says nothing of the
@@ -22,6 +23,7 @@ import numpy as np
 from tvm_hetero.executor.watching import WatchedRequests
 from tvm_hetero.online.configuration import Configuration, Place
 from tvm_hetero.online.observation import Observation, StageTime
+from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.plan.model import Plan
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
@@ -35,10 +37,10 @@ _LEAST_ENDS = 3
 
 
 def steps_by_stage(
-    plan: Plan, configuration: Configuration, places: Sequence[Place]
+    plan: Plan, arrangement: Arrangement, places: Sequence[Place]
 ) -> list[list[int]]:
     """The steps of each stage: those that run on its place."""
-    names = [places[p].name for p in configuration.places]
+    names = [places[p].name for p in arrangement.places]
     found: list[list[int]] = [[] for _ in names]
     for number, step in enumerate(plan.steps):
         worker = plan.workers[step.worker].name
@@ -48,22 +50,23 @@ def steps_by_stage(
 
 
 def observe(
-    watched: WatchedRequests, configuration: Configuration, places: Sequence[Place]
+    watched: WatchedRequests, arrangement: Arrangement, places: Sequence[Place]
 ) -> Observation | None:
-    """What the requests tell of the configuration by which they ran; None: too little.
+    """What the requests tell of what they ran by; None: too little.
 
     Requests of which a step was skipped (they failed, or were given up) do not count.
     """
-    steps = steps_by_stage(watched.plan, configuration, places)
+    steps = steps_by_stage(watched.plan, arrangement, places)
     whole = ~np.isnan(watched.ends).any(axis=1)
     if whole.sum() < _LEAST_ENDS or not all(steps):
         return None
     stages, loads = [], []
     for own in steps:
-        seconds = watched.ends[whole][:, own].max(axis=1) - watched.starts[whole][:, own].min(
-            axis=1
-        )
-        loads.append(float((watched.ends - watched.starts)[whole][:, own].sum()))
+        starts, ends = watched.starts[whole][:, own], watched.ends[whole][:, own]
+        seconds = work = (ends - starts).sum(axis=1)
+        if isinstance(arrangement, Configuration):
+            seconds = ends.max(axis=1) - starts.min(axis=1)
+        loads.append(float(work.sum()))
         stages.append(
             _stage_time(seconds, watched.on_core[whole][:, own], watched.in_queue[whole][:, own])
         )
@@ -71,7 +74,7 @@ def observe(
     window = float(ends[-1] - ends[0])
     saturated = window > 0 and max(loads) * (len(ends) - 1) / len(ends) >= _SATURATED * window
     rate = (len(ends) - 1) / window if saturated else None
-    return Observation(configuration, len(ends), window, rate, tuple(stages))
+    return Observation(arrangement, len(ends), window, rate, tuple(stages))
 
 
 def _stage_time(seconds: FloatArray, on_core: FloatArray, in_queue: FloatArray) -> StageTime:

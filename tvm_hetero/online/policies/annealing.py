@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import contiguous
 from tvm_hetero.online.policies.random_steps import drawer, random_neighbour
 from tvm_hetero.online.policy import Setting, Turn
 from tvm_hetero.online.search import Searcher, Trials, propose_trial, settle
@@ -46,7 +47,7 @@ def step(state: _Annealing, observation: Observation) -> Turn:
     draw = drawer(setting, -trials.count)
     here, now = state.here, state.energy
     if energy <= now or draw.random() < math.exp((now - energy) / temperature):
-        here, now = observation.configuration, energy
+        here, now = contiguous(observation.configuration), energy
     state = _Annealing(trials, here, now, first)
     found = random_neighbour(setting, here, trials.count)
     if trials.count > _TRIALS or found is None:

@@ -27,6 +27,7 @@ import numpy as np
 from tvm_hetero.online.configuration import Configuration, Place, neighbours
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import bottleneck, find_optimum, stage_seconds
+from tvm_hetero.online.own_plan import contiguous
 from tvm_hetero.online.policy import Setting, Turn
 from tvm_hetero.online.search import Searcher, Trials, propose_trial, settle
 from tvm_hetero.views.array_types import FloatArray
@@ -129,7 +130,7 @@ def _regroup(parent: Configuration, places: Sequence[Place]) -> Iterator[Configu
 def _learn(setting: Setting, speeds: Speeds, observation: Observation) -> Speeds:
     """The speeds after a trial; the newest one counts."""
     found = dict(speeds)
-    configuration = observation.configuration
+    configuration = contiguous(observation.configuration)
     for (a, b), p, seconds in zip(
         configuration.ranges, configuration.places, observation.times, strict=True
     ):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import contiguous
 from tvm_hetero.online.policies.random_steps import random_neighbour
 from tvm_hetero.online.policy import Setting, Turn
 from tvm_hetero.online.search import Searcher, Trials, propose_trial, settle
@@ -31,7 +32,7 @@ def step(state: _RandomWalk, observation: Observation) -> Turn:
     """One step further, whatever the last one brought."""
     trials = state.trials.add(observation)
     setting = trials.setting
-    found = random_neighbour(setting, observation.configuration, trials.count)
+    found = random_neighbour(setting, contiguous(observation.configuration), trials.count)
     if trials.failures >= _PATIENCE * setting.alpha or found is None:
         return _RandomWalk(trials, state.here), settle(trials, "nothing better for a long time")
     return _RandomWalk(trials, found), propose_trial(setting, found, "a random step")

@@ -2,9 +2,11 @@
 
 Our own answer to what the papers' policies look for by trial. What is unknown while a pipeline runs
 is only how much slower each place has become; given that, the best contiguous stages are found in
-milliseconds (`tvm_hetero.online.optimum`).
+milliseconds (`tvm_hetero.online.optimum`). The artifact's own plan, if it is known, is where this
+begins and what is at home, and it is among the candidates for as long as it is as good as they are
+by the same seconds (`find_best`).
 
-    baseline   seconds in quiet, scaled so that static stages take what was seen -> `calibrate`
+    baseline   seconds in quiet, scaled so that the stages take what was seen    -> `calibrate`
     alarm      stage times against them: factors of each place            -> `estimate_factors`
     home       factors of about 1 again: straight back to the quiet configuration, no trial
     rest       an alarm that comes sooner than the last answer has paid: home, and a rest that gets
@@ -32,16 +34,17 @@ from tvm_hetero.online.adaptation import keep
 from tvm_hetero.online.configuration import Configuration, neighbours
 from tvm_hetero.online.detection import Alarm, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation
-from tvm_hetero.online.optimum import bottleneck, find_near, stage_seconds
+from tvm_hetero.online.optimum import bottleneck, stage_seconds
+from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.online.policies.resolve_state import (
     PAYS,
     PROBE,
     SAME,
-    SLACK,
     ResolveRound,
     ResolveState,
     calibrate,
     cost_of_answer,
+    find_best,
     is_hasty,
     is_quiet,
     known_factors,
@@ -62,13 +65,13 @@ _PROMISE_UNASKED = 0.03
 # Windows until an idle place is probed again, at most.
 _LONGEST_PROBE = 64
 # A configuration, by which factor it is promised to be better than the best one seen, and why.
-_Candidate = tuple[Configuration, float, str]
+_Candidate = tuple[Arrangement, float, str]
 
 
 def begin(setting: Setting) -> Turn:
-    """Watch the static configuration for a baseline."""
-    state = ResolveState(setting, make_detector(setting), setting.static, setting.static)
-    return state, keep(setting, setting.static, "the static configuration, for a baseline")
+    """Watch the plan that was made in quiet for a baseline."""
+    state = ResolveState(setting, make_detector(setting), setting.first, setting.first)
+    return state, keep(setting, setting.first, "the plan that was made in quiet, for a baseline")
 
 
 def step(state: ResolveState, observation: Observation) -> Turn:
@@ -166,12 +169,12 @@ def _next_trial(state: ResolveState, found: ResolveRound) -> Turn:
 
 def _candidates(state: ResolveState, found: ResolveRound) -> Iterator[_Candidate]:
     """What may be tried next."""
-    expected, places = state.expected, state.setting.places
+    expected = state.expected
     now = bottleneck(expected, found.best.configuration)
     known = recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
         yield known, now / bottleneck(expected, known), "what fitted such a disturbance before"
-    best = find_near(expected, places, state.here, SLACK)
+    best = find_best(state.setting, expected, state.here)
     yield best, now / bottleneck(expected, best), "the optimum for these times"
     if len(found.seen) == 1:
         return
@@ -180,7 +183,7 @@ def _candidates(state: ResolveState, found: ResolveRound) -> Iterator[_Candidate
     if found.best is found.origin:
         roots = tuple((math.sqrt(c), math.sqrt(m)) for c, m in state.factors)
         milder = disturbed_seconds(state.setting, state.quiet, roots)
-        half = find_near(milder, places, state.here, SLACK)
+        half = find_best(state.setting, milder, state.here)
         yield half, now / bottleneck(expected, half), "half-way to the optimum"
 
 
@@ -190,7 +193,7 @@ def _other_explanation(state: ResolveState, found: ResolveRound) -> _Candidate:
     factors = [fresh.get(p, old) for p, old in enumerate(state.factors)]
     seconds = disturbed_seconds(state.setting, state.quiet, factors)
     why = "the optimum if it is memory that is contended"
-    best = find_near(seconds, state.setting.places, state.here, SLACK)
+    best = find_best(state.setting, seconds, state.here)
     for seen in found.seen:
         for time, told in zip(seen.times, stage_seconds(seconds, seen.configuration), strict=True):
             if abs(told / time - 1) > SAME:
@@ -229,7 +232,7 @@ def _conclude(state: ResolveState, found: ResolveRound, reason: str) -> Turn:
 
 
 def _settle(
-    state: ResolveState, configuration: Configuration, gained: bool, alarm: Alarm | None, why: str
+    state: ResolveState, configuration: Arrangement, gained: bool, alarm: Alarm | None, why: str
 ) -> Turn:
     detector = after_search(state.detector, alarm, gained=gained)
     calm = 0 if gained else state.calm
@@ -250,13 +253,19 @@ def _probe(state: ResolveState, observation: Observation) -> Turn:
         state = replace(state, probe=(left - 1, before))
         return state, keep(state.setting, state.here, "nothing has changed that can be seen")
     state = replace(state, probe=(before, before))
-    canaries = [c for c in neighbours(state.here, state.setting.places) if idle & set(c.places)]
+    canaries = [c for c in _steps(state) if idle & set(c.places)]
     if not canaries:
         return state, keep(state.setting, state.here, "nothing has changed that can be seen")
     found = min(canaries, key=lambda c: bottleneck(state.expected, c))
     seen = ResolveRound(None, observation, observation, (observation,), probing=True)
     why = "whether an idle place is well again: it gets what costs least if it is not"
     return replace(state, round=seen), propose_trial(state.setting, found, why)
+
+
+def _steps(state: ResolveState) -> Iterator[Configuration]:
+    """What is one step away; nothing is from the artifact's own plan."""
+    if isinstance(state.here, Configuration):
+        yield from neighbours(state.here, state.setting.places)
 
 
 POLICY = Policy("resolve", begin, step)

@@ -10,10 +10,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.detection import Alarm, Detector
 from tvm_hetero.online.observation import Observation
-from tvm_hetero.online.optimum import find_near
+from tvm_hetero.online.optimum import Seconds, bottleneck, find_near, stage_seconds
+from tvm_hetero.online.own_plan import Arrangement, OwnPlan
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
@@ -32,9 +32,9 @@ PAYS = 2
 class DisturbanceMemo:
     """`fitting` was best when the stages of `here` were slower than in quiet by `ratios`."""
 
-    here: Configuration
+    here: Arrangement
     ratios: tuple[float, ...]
-    fitting: Configuration
+    fitting: Arrangement
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ResolveRound:
     probing: bool = False
 
     @property
-    def tried(self) -> set[Configuration]:
+    def tried(self) -> set[Arrangement]:
         """What was seen under this disturbance."""
         return {observation.configuration for observation in self.seen}
 
@@ -66,8 +66,8 @@ class ResolveState:
 
     setting: Setting
     detector: Detector
-    here: Configuration
-    home: Configuration
+    here: Arrangement
+    home: Arrangement
     scale: tuple[float, ...] = ()
     factors: tuple[Factors, ...] = ()
     memory: tuple[DisturbanceMemo, ...] = ()
@@ -95,10 +95,9 @@ class ResolveState:
 def calibrate(state: ResolveState) -> ResolveState:
     """Scale the given seconds so that they tell the first baseline."""
     given, scale = state.setting.guessed, dict[int, float]()
-    for (a, b), place, time in zip(
-        state.here.ranges, state.here.places, state.detector.baseline, strict=True
-    ):
-        scale[place] = time / sum(given[block][place] for block in range(a, b))
+    told = stage_seconds(given, state.here)
+    for place, expected, time in zip(state.here.places, told, state.detector.baseline, strict=True):
+        scale[place] = time / expected
     usual = statistics.median(scale.values())
     count = len(state.setting.places)
     return replace(
@@ -106,6 +105,19 @@ def calibrate(state: ResolveState) -> ResolveState:
         scale=tuple(scale.get(p, usual) for p in range(count)),
         factors=(EQUAL,) * count,
     )
+
+
+def find_best(setting: Setting, seconds: Seconds, here: Arrangement) -> Arrangement:
+    """The best contiguous stages for given seconds, or the artifact's own plan if it is as good.
+
+    Stages near those that run are taken, and of nearly equal ones the most (`find_near`).
+    """
+    near = setting.static if isinstance(here, OwnPlan) else here
+    found = find_near(seconds, setting.places, near, SLACK)
+    own = setting.own
+    if own is None or bottleneck(seconds, own) > bottleneck(seconds, found) * (1 + SLACK):
+        return found
+    return own
 
 
 def cost_of_answer(setting: Setting, stages: int) -> int:
@@ -128,8 +140,7 @@ def learn_quiet(state: ResolveState, observation: Observation) -> ResolveState:
         return state
     scale = tuple(s * faster.get(p, 1.0) for p, s in enumerate(state.scale))
     state = replace(state, scale=scale)
-    home = find_near(state.quiet, state.setting.places, state.home, SLACK)
-    return replace(state, home=home)
+    return replace(state, home=find_best(state.setting, state.quiet, state.home))
 
 
 def known_factors(state: ResolveState, seen: Sequence[Observation]) -> tuple[Factors, ...]:
@@ -145,16 +156,11 @@ def is_quiet(state: ResolveState, factors: Sequence[Factors]) -> bool:
 
 def ratios_to_quiet(state: ResolveState, observation: Observation) -> tuple[float, ...]:
     """How much slower each stage is than in quiet."""
-    quiet, configuration = state.quiet, observation.configuration
-    return tuple(
-        time / sum(quiet[block][place] for block in range(a, b))
-        for (a, b), place, time in zip(
-            configuration.ranges, configuration.places, observation.times, strict=True
-        )
-    )
+    told = stage_seconds(state.quiet, observation.configuration)
+    return tuple(time / quiet for time, quiet in zip(observation.times, told, strict=True))
 
 
-def recall(state: ResolveState, origin: Observation) -> Configuration | None:
+def recall(state: ResolveState, origin: Observation) -> Arrangement | None:
     """What fitted when the same configuration was disturbed in the same way; the newest first."""
     ratios = ratios_to_quiet(state, origin)
     for memo in reversed(state.memory):

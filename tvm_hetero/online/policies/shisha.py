@@ -30,6 +30,7 @@ from typing import Literal
 from tvm_hetero.errors import UsageError
 from tvm_hetero.online.configuration import Configuration, move
 from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.own_plan import contiguous
 from tvm_hetero.online.policy import Setting, Turn
 from tvm_hetero.online.search import Searcher, Trials, propose_trial, settle
 
@@ -138,7 +139,7 @@ def step(state: _Shisha, observation: Observation) -> Turn:
         return state, settle(trials, "alpha moves in a row gained nothing")
     slowest = observation.bottleneck
     for target in _targets(trials.setting, observation, slowest, state.balance):
-        found = move(observation.configuration, slowest, target)
+        found = move(contiguous(observation.configuration), slowest, target)
         if found not in trials.seen:
             why = f"a block from stage {slowest}, the slowest, towards stage {target}"
             return state, propose_trial(trials.setting, found, why)

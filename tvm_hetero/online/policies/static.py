@@ -1,4 +1,4 @@
-"""Static: the configuration that was planned in quiet, whatever happens; a baseline.
+"""Static: the plan that was made in quiet, whatever happens; a baseline.
 
 What equal cores do by themselves (an idle one takes what is another's and ready) is the executor's
 and goes on under every policy, this one included.
@@ -12,8 +12,8 @@ from tvm_hetero.online.policy import Policy, Setting, Turn
 
 
 def begin(setting: Setting) -> Turn:
-    """Run the static configuration."""
-    return setting, keep(setting, setting.static, "static")
+    """Run the artifact's own plan, or the static configuration where it has none."""
+    return setting, keep(setting, setting.first, "static")
 
 
 def step(state: Setting, observation: Observation) -> Turn:

@@ -1,0 +1,140 @@
+"""There is no memory for some piece of a new plan: the switch says so, the old plan runs on."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.executor.gated import WAIT
+from tests.executor.test_native_faults import KINDS, count, inject
+from tests.models import branchy_inputs, placed, two_cpus
+from tests.waiting import eventually
+from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
+from tvm_hetero.compiler.build import build
+from tvm_hetero.errors import HeteroError, RunError
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.native import NativeExecutor
+
+INPUTS = dict(zip(("in/x", "y"), branchy_inputs(), strict=True))
+OTHER = {PARTITION: SINGLE, SINGLE: PARTITION}
+
+
+@pytest.fixture(scope="module")
+def apart() -> Executable:
+    """A plan on two devices, one with a memory of its own, and one on the other device alone."""
+    platform = two_cpus()
+    big, little = platform.devices
+    made = build(placed(2, replace(platform, devices=(big, replace(little, private=True)))))
+    assert set(made.variants) == set(OTHER)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Iterator[None]:
+    yield
+    for kind in (*KINDS, "workspace"):
+        inject(kind, 0)
+
+
+def as_bytes(outputs: list[Any]) -> list[bytes]:
+    return [out.numpy().tobytes() for out in outputs]
+
+
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+@pytest.fixture(scope="module")
+def right(apart: Executable) -> dict[str, list[bytes]]:
+    """What each plan gives."""
+    found = {}
+    for name in OTHER:
+        with Executor(apart, name) as executor:
+            found[name] = as_bytes(executor.run(INPUTS))
+    return found
+
+
+@pytest.mark.parametrize("first", OTHER)
+def test_the_nth_allocation_of_a_switch_that_fails_leaves_the_old_plan(
+    apart: Executable, right: dict[str, list[bytes]], first: str
+) -> None:
+    with Executor(apart, first) as executor:
+        executor.run(INPUTS)
+        before, refused = threads(), 0
+        for nth in range(1, 200):
+            inject("allocation", nth)
+            try:
+                executor.switch(OTHER[first])
+                break
+            except HeteroError as error:
+                refused += 1
+                assert f"injected fault: allocation {nth}" in str(error)
+            finally:
+                inject("allocation", 0)
+            assert executor.variant == first
+            assert as_bytes(executor.run(INPUTS)) == right[first]
+            assert threads() == before
+        assert 0 < refused == nth - 1 < 199
+        assert executor.variant == OTHER[first]
+        assert as_bytes(executor.run(INPUTS)) == right[OTHER[first]]
+
+
+@pytest.mark.parametrize("kind", ["allocation", "workspace"])
+def test_the_nth_fault_while_requests_go_over_fails_single_ones_and_no_plan(
+    apart: Executable, right: dict[str, list[bytes]], kind: str
+) -> None:
+    for nth in range(1, 200):
+        with Executor(apart) as executor:
+            executor.run(INPUTS)
+            inject(kind, nth)
+            pending = [executor.submit(INPUTS) for _ in range(2)]
+            switched = True
+            try:
+                executor.switch(SINGLE)
+            except HeteroError as error:
+                switched = False
+                assert "injected fault" in str(error)
+            pending += [executor.submit(INPUTS) for _ in range(2)]
+            for each in pending:
+                error = each.exception(WAIT)
+                assert error is None or (
+                    isinstance(error, RunError) and "injected fault" in str(error)
+                )
+                assert error or as_bytes(each.result()) in right.values()
+            happened = count(kind) >= nth
+            inject(kind, 0)
+            executor.await_drained()
+            assert executor.variant == (SINGLE if switched else PARTITION)
+            assert as_bytes(executor.run(INPUTS)) == right[executor.variant]
+            executor.switch(OTHER[executor.variant])
+            assert as_bytes(executor.run(INPUTS)) == right[executor.variant]
+        if not happened:
+            break
+    assert 1 < nth < 199
+
+
+def live_executors() -> int:
+    gc.collect()
+    return sum(isinstance(each, NativeExecutor) for each in gc.get_objects())
+
+
+def test_plans_that_could_not_be_loaded_are_freed(apart: Executable) -> None:
+    with Executor(apart) as executor:
+        before, refused = live_executors(), 0
+        for nth in range(1, 200):
+            inject("allocation", nth)
+            try:
+                executor.switch(SINGLE)
+                break
+            except HeteroError:
+                refused += 1
+            finally:
+                inject("allocation", 0)
+        assert before > 0 and refused > 0 and executor.variant == SINGLE
+        executor.await_drained()
+        assert eventually(lambda: live_executors() == before)
