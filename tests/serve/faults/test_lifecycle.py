@@ -21,9 +21,7 @@ def _address(server: ServerProcess) -> tuple[str, int]:
     return host, int(port)
 
 
-@pytest.mark.parametrize(
-    ("second", "status"), [(None, 0), (signal.SIGINT, 130)]
-)
+@pytest.mark.parametrize(("second", "status"), [(None, 0), (signal.SIGINT, 130)])
 def test_the_first_signal_drains_and_the_second_ends_at_once(start_server, second, status):
     server = start_server("dense")
     with RawSocket(_address(server)) as client:
