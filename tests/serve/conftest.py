@@ -9,15 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.models import (
-    branchy,
-    dense,
-    equal_cpus,
-    lowered,
-    random_schedule,
-    two_cpus,
-    unit_problem,
-)
+from tests.models import two_cpus
+from tests.serve.build_models import build_tensor_models
 from tests.serve.server_process import ServerProcess
 from tests.small_decoders import tiny
 
@@ -26,17 +19,10 @@ from tests.small_decoders import tiny
 def served_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``branchy.hetero``, ``dense.hetero`` (adaptable; batches of queries) and ``words.hetero``, a
     decoder of 4 slots and 64 rows, made of the folder ``words`` (96 tokens)."""
-    from tvm_hetero.compiler.build import build
     from tvm_hetero.decoders.build import DecoderOptions, build_decoder
-    from tvm_hetero.passes.annotate_devices import annotate_devices
 
     home = tmp_path_factory.mktemp("served")
-    for name, module in (("branchy", branchy()), ("dense", dense(32, 64, 64, 10))):
-        platform = equal_cpus()
-        mod = lowered(module, platform)
-        problem = unit_problem(mod, platform)
-        placed = annotate_devices(mod, problem, random_schedule(problem, 1))
-        build(placed, adaptable=True).save(home / f"{name}.hetero")
+    build_tensor_models(home)
     figures = {"peak_flops": 1e11, "bandwidth": 1e10, "launch": 1e-6}
     place = two_cpus()
     place = replace(place, devices=tuple(replace(d, **figures) for d in place.devices))

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tvm_hetero.serve.logs import logging_to_stderr
 from tvm_hetero.serve.server import ModelServer
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -35,6 +36,11 @@ async def serve_until_signal(server: ModelServer, told: Callable[[str], object])
     HeteroError
         If a model cannot be loaded.
     """
+    with logging_to_stderr():
+        return await _serve(server, told)
+
+
+async def _serve(server: ModelServer, told: Callable[[str], object]) -> int:
     first = _first_signal()
     starting = asyncio.ensure_future(server.start())
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import shutil
 from pathlib import Path
 
@@ -190,6 +192,33 @@ def test_queries_during_twenty_changes_are_all_answered(folder):
         await asyncio.gather(*askers)
         assert answered > 20
         assert repository.find("dense").version == "21"
+        await repository.close()
+
+    asyncio.run(main())
+
+
+def _held() -> tuple[int, int, int]:
+    """Threads, open files and mapped libraries of this process."""
+    maps = Path("/proc/self/maps").read_text()
+    libraries = {line.split()[-1] for line in maps.splitlines() if ".so" in line}
+    return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")), len(libraries)
+
+
+def test_what_is_loaded_and_unloaded_twenty_times_leaves_nothing_behind(folder):
+    async def main():
+        repository = _repository(folder)
+
+        async def cycle(count):
+            for _ in range(count):
+                model = await repository.load("dense")
+                assert await _compute(model)
+                del model
+                await repository.unload("dense")
+            gc.collect()
+            return _held()
+
+        before = await cycle(3)
+        assert await cycle(20) == before
         await repository.close()
 
     asyncio.run(main())

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine gives, in a loop whose clock is finer than a millisecond: that of `epoll`
+    """What a coroutine gives, in a loop whose clock is finer than a millisecond: that of epoll
     wakes up to one late, which would be in each latency."""
     loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
     with asyncio.Runner(loop_factory=lambda: loop) as runner:

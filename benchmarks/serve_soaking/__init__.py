@@ -1,0 +1,1 @@
+"""What `benchmarks.serve_soak` is made of: a server in a process, and clients who hang up."""
