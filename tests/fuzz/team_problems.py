@@ -56,14 +56,12 @@ def team_problem(
     return Problem(graph, costs, platform, Objective(kind, elements, limit), f"teams-{seed}")
 
 
-def _limited(
-    rng: random.Random, platform: Platform, graph: TaskGraph, elements: int
-) -> Platform:
+def _limited(rng: random.Random, platform: Platform, graph: TaskGraph, elements: int) -> Platform:
     """The platform with memories that may be too small: one for the teams of a node."""
     whole = sum(task.weight_bytes + elements * task.output_bytes for task in graph.tasks)
 
     def size() -> int | None:
-        return int(whole * rng.uniform(0.2, 1.1)) + 4 if rng.random() < 0.8 else None
+        return int(whole * rng.uniform(0.3, 1.0)) + 2 if rng.random() < 0.9 else None
 
     of_node = {node: size() for node in sorted({device.node for device in platform.devices})}
     rows = [

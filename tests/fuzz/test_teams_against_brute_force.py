@@ -56,7 +56,7 @@ def test_a_wrong_optimum_is_a_fault_of_bounds_and_of_those_who_prove() -> None:
 def test_in_the_problems_with_limits_memory_binds_and_mostly_suffices() -> None:
     made = [team_problem(seed, KINDS, 2, limited=True) for seed in range(99)]
     instances = [instance_of(problem) for problem in made if problem.platform.cliques]
-    assert sum(instance.memories_shared for instance in instances) >= 0.5 * len(instances)
+    assert sum(instance.memories_shared for instance in instances) >= 0.4 * len(instances)
     closed = [compare(problem, [], 2e3)[0] for problem in made[:40]]
     assert closed.count(CLOSED) > closed.count(INFEASIBLE) > 0
 

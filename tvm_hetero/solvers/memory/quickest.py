@@ -52,4 +52,3 @@ def solve(problem: Problem, options: Options) -> Schedule:
         f"quickest found nothing within the latency limit of {format_seconds(limit)}; at least "
         f"{least} is needed; raise the limit, or the time"
     )
-
