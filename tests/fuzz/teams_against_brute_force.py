@@ -99,10 +99,8 @@ def _may_fail(problem: Problem, name: str, error: Exception) -> bool:
     """
     tight = any(device.memory is not None for device in problem.platform.devices)
     late = problem.objective.latency_limit is not None
-    if name in _PROVING:
-        hard = tight and name == "cpsat"
-    else:
-        hard = tight or late or name == "single"
+    heuristic = name not in _PROVING
+    hard = (tight and (heuristic or name == "cpsat")) or (late and heuristic) or name == "single"
     return hard and (type(error) is SolverError or "found nothing" in str(error))
 
 

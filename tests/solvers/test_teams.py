@@ -13,7 +13,7 @@ from tvm_hetero.problem import Cost, Kind, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.solvers import names, solve
 from tvm_hetero.solvers.auto import portfolio
-from tvm_hetero.solvers.memory.quickest import solve as solve_quickest
+from tvm_hetero.solvers.quickest import solve as solve_quickest
 from tvm_hetero.solvers.registry import knows_teams
 
 PAIR = ((0,), (1,), (0, 1))

@@ -34,6 +34,7 @@ from tvm_hetero.platform.teams import (
     NodeCore,
     check_team_memory,
     devices_on_cores,
+    disjoint_families,
     list_cliques,
     shared_memories,
 )
@@ -151,6 +152,14 @@ class Platform:
     def cliques(self) -> tuple[tuple[int, ...], ...]:
         """Maximal sets of devices, by position, that exclude each other over a common core."""
         return () if self.shared_cores else list_cliques(self.devices)
+
+    @cached_property
+    def families(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of devices, by position, that can all compute at once; without teams there is one.
+
+        See `tvm_hetero.platform.teams.disjoint_families`.
+        """
+        return disjoint_families(self.devices, self.cliques)
 
     @cached_property
     def shared_memories(self) -> tuple[tuple[int, ...], ...]:

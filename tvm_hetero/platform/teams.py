@@ -57,6 +57,29 @@ def nested(devices: Sequence[Device], cliques: Sequence[Sequence[int]]) -> bool:
     )
 
 
+def disjoint_families(
+    devices: Sequence[Device], cliques: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], ...]:
+    """Sets of devices that can all compute at once, one for each width of teams, wide ones first.
+
+    Each has the teams of that width, then what is narrower and then what is wider, as far as it
+    shares no core with those before; devices that share none are in all of them.
+    """
+    rivals: dict[int, set[int]] = {d: set() for d in range(len(devices))}
+    for clique in cliques:
+        for d in clique:
+            rivals[d].update(clique)
+    width = [len(device.cores) for device in devices]
+    found: dict[tuple[int, ...], None] = {}
+    for asked in sorted({width[d] for d, row in rivals.items() if row} or {0}, reverse=True):
+        family: set[int] = set()
+        for d in sorted(rivals, key=lambda d: (width[d] > asked, -width[d], d)):
+            if family.isdisjoint(rivals[d]):
+                family.add(d)
+        found[tuple(sorted(family))] = None
+    return tuple(found)
+
+
 def shared_memories(
     devices: Sequence[Device], cliques: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], ...]:

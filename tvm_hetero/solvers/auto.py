@@ -100,6 +100,8 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
         quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
         return quickest, [Stage("heft", 0.5), Stage("annealing", 0.2)]
     moldable = _MOLDABLE if problem.platform.cliques else ()
+    # All cores for an element at a time, and one core for each element, are among its ways.
+    moldable += ("elements",) if problem.platform.cliques and problem.batch > 1 else ()
     quick = [Stage(name, _QUICK) for name in (*_HEURISTICS, *moldable)]
     if len(problem.tasks) > _CLIMBED or any(instance_of(problem).memory_binds):
         quick = [Stage("one-pass", _QUICK), *quick]
@@ -129,9 +131,6 @@ def _for_throughput(problem: Problem) -> list[Stage]:
 
 
 def _for_latency(problem: Problem) -> list[Stage]:
-    if problem.batch > 1 and problem.platform.cliques:
-        # `batches` knows no teams: the batch stays divided as the heuristics divide it.
-        return [ANNEALING_ALONE, Stage("cpsat", 0.7)]
     if problem.batch > 1:
         return [Stage("batches", 1.0)]
     # Where a move is dear, climbing from the best heuristic gains more than annealing does.

@@ -53,12 +53,14 @@ class _Ours(NamedTuple):
 _OURS = {
     "annealing": _Ours("tvm_hetero.solvers.search.annealing", teams=_LOADS, shared_memory=True),
     "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL, shared_memory=True),
-    "batches": _Ours("tvm_hetero.solvers.batches.solver"),
+    "batches": _Ours("tvm_hetero.solvers.batches.solver", teams=_LATENCY, shared_memory=True),
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
     "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL, shared_memory=True),
     "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL, shared_memory=True),
     "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS, shared_memory=True),
-    "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
+    "elements": _Ours(
+        "tvm_hetero.solvers.throughput.whole_elements", teams=_ALL, shared_memory=True
+    ),
     "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver", teams=_LOADS, shared_memory=True),
     "genetic": _Ours(
         "tvm_hetero.solvers.search.genetic", baseline=True, teams=_LOADS, shared_memory=True
@@ -79,7 +81,7 @@ _OURS = {
     "one-width": _Ours("tvm_hetero.solvers.lists.one_width", teams=_ALL, shared_memory=True),
     "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
     "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL, shared_memory=True),
-    "quickest": _Ours("tvm_hetero.solvers.memory.quickest", teams=_PRICES, shared_memory=True),
+    "quickest": _Ours("tvm_hetero.solvers.quickest", teams=_PRICES, shared_memory=True),
     "random-walk": _Ours(
         "tvm_hetero.solvers.search.random_walk", baseline=True, teams=_LOADS, shared_memory=True
     ),

@@ -7,9 +7,10 @@ more, batches pass through the graph in rounds. An empty stream costs nothing, s
 merging are the same move: elements pass from one stream to the next
 (src/search/stream_search.cc).
 
-What the search knows: tables of costs, order of data, copies as delays, weights in memory, the
-objective. What it does not: copies that block devices or links, live tensors. It proposes
-divisions; `batches` times them by all rules and improves them by a search that knows those.
+What the search knows: tables of costs, order of data, copies as delays, weights in memory, cores
+that teams share, the objective. What it does not: copies that block devices or links, live tensors.
+It proposes divisions; `batches` times them by all rules and improves them by a search that knows
+those.
 
 Tasks that take no time (inputs, outputs) pass their elements on one by one.
 """
@@ -50,6 +51,9 @@ class _RangeProblem(ctypes.Structure):
         ),
         ("span", ctypes.c_double),
         ("limit", ctypes.c_double),
+        ("cores", ctypes.c_int32),
+        ("core_begin", ctypes.c_void_p),
+        ("core", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -125,6 +129,7 @@ class StreamSearch:
         self.seconds = _seconds(instance)
         self.loose = _loose(instance, self.seconds)
         self._arrays = self._flatten()
+        self._cores = _cores(instance)
 
     def __len__(self) -> int:
         return len(self.instance)
@@ -194,6 +199,7 @@ class StreamSearch:
             len(self), len(self.instance.names), streams, self.batch, len(rows["in_task"]),
             *(row.ctypes.data for row in rows.values()),
             span, math.inf if limit is None else limit,
+            1 + int(self._cores[1].max()), *(row.ctypes.data for row in self._cores),
         )  # fmt: skip
 
     def _flatten(self) -> dict[str, AnyArray]:
@@ -225,6 +231,14 @@ class StreamSearch:
             "busy_price": busy,
             "span_price": span,
         }
+
+
+def _cores(instance: Instance) -> tuple[Int32Array, Int32Array]:
+    """What an execution on each device keeps busy: where its row begins, and all rows."""
+    rows = instance.cores
+    number = {r: i for i, r in enumerate(sorted({r for row in rows for r in row}))}
+    begin = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    return begin, np.array([number[r] for row in rows for r in row], np.int32)
 
 
 def _seconds(instance: Instance) -> FloatArray:
