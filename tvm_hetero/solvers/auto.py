@@ -8,7 +8,8 @@ never on the clock, so that the same problem gets the same answer.
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
                     on many devices, segments, annealing, memory, cpsat, and segments again
-    ... batches     heuristics on whole batches (on teams, whole elements), then batches, which divides
+    ... batches     heuristics on whole batches (of teams, on whole elements), then batches, which
+                    divides them
     throughput      whole elements of a batch; throughput (all rungs of its own), then shares of
                     batches, then annealing for free placements; with many devices, count-dp before
                     all. Where modules can be listed and no memory binds, milp-split comes first,
