@@ -116,7 +116,6 @@ def test_ideals_that_are_too_many_are_few_once_a_value_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ideals_dp, "MOST_IDEALS", 1_000)
-    monkeypatch.setattr(ideals_dp, "MOST_PRUNED", 1_000)
     instance = Instance(wide())
     with pytest.raises(SolverError, match="more than 1000 ideals"):
         all_ideals(instance, ideals_dp.MOST_IDEALS)

@@ -40,7 +40,6 @@ def without_ideals() -> Iterator[None]:
     """The ladder of stages when a graph has too many ideals."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stages, "MOST_IDEALS", 0)
-        patch.setattr(stages, "MOST_PRUNED", 0)
         patch.setattr(stages, "_MOST_PLAIN", 0)
         yield
 

@@ -2,9 +2,9 @@
 
 The method is in `stage_dp`, the ideals in `tvm_hetero.views.ideals`. A chain of n tasks has n + 1
 ideals, however many skip edges run along it; GPT and ResNet are of that kind. Where branches run
-side by side their ideals multiply, and past `MOST_IDEALS` this solver gives up. But where a value
-is known (of a start, or of the DP along one order), they are listed up to `MOST_LISTED`, those that
-no chain of that value can have are left out (`prune_by_value`), and it gives up past `MOST_PRUNED`.
+side by side their ideals multiply, and past `MOST_IDEALS` this solver gives up. Where a value is
+known (of a start, or of the DP along one order) they are listed up to `MOST_LISTED`, and those that
+no chain of that value can have are not counted (`prune_by_value`).
 
 With contiguous stages as the objective the value over all ideals is a bound of the problem. For
 throughput without them the plan is merely a plan: the devices may do better out of line.
@@ -30,7 +30,7 @@ from tvm_hetero.views.array_types import BoolArray
 from tvm_hetero.views.ideals import Blocks, IdealFamily, contract
 from tvm_hetero.views.instance import Instance, instance_of
 
-MOST_IDEALS, MOST_PRUNED, MOST_LISTED = 6_000, 12_000, 100_000
+MOST_IDEALS, MOST_LISTED = 6_000, 100_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -48,8 +48,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     check_kind(problem, "ideals-dp")
     instance = instance_of(problem)
     known = _known(instance, options)
-    most = MOST_IDEALS if known == math.inf else MOST_PRUNED
-    family = all_ideals(instance, most, known=known)
+    family = all_ideals(instance, known=known)
     placement, chain = best_plan(instance, family, known)
     if chain.value == math.inf and options.start is None:
         raise InfeasibleError(

@@ -29,7 +29,6 @@ from tvm_hetero.solvers.search.stage_annealing import LONG, anneal_stages
 from tvm_hetero.solvers.stage_dp.ideals_dp import (
     MOST_IDEALS,
     MOST_LISTED,
-    MOST_PRUNED,
     all_ideals,
     stage_bound,
 )
@@ -100,8 +99,7 @@ class _Climb:
         """
         with suppress(SolverError):
             self._take(linear_plan(self.instance, math.inf, self.budget.deadline))
-        few = MOST_IDEALS if self.best is None else MOST_PRUNED
-        self._ideals(few if self.instance.contended else _MOST_PLAIN)
+        self._ideals(MOST_IDEALS if self.instance.contended else _MOST_PLAIN)
         ordered = self._open() and self._orders()
         if self._open() and not ordered:
             self._anneal()
