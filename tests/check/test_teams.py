@@ -79,10 +79,9 @@ def test_in_the_memory_of_teams_a_tensor_lies_once_however_many_have_it(kind: Ki
 
 def test_in_the_memory_of_teams_the_weights_of_a_task_lie_once_whoever_runs_it() -> None:
     divided = [
-        replace(run(task, device, start), elements=(i,))
-        for start, task in enumerate("xyz")
+        replace(run(task, device, 4.0 * turn), elements=(i,))
+        for turn, task in enumerate("xyz")
         for i, device in enumerate(("one", "other"))
-        for start in [4.0 * start]
     ]
     assert found(in_one_memory(5 + 2 * 8, batch=2), divided, []) == []
     over = found(in_one_memory(5 + 2 * 8 - 1, batch=2), divided, [])

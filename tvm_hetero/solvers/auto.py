@@ -100,7 +100,7 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
     if len(problem.tasks) > LARGE:
         quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
         return quickest, [Stage("heft", 0.5), Stage("annealing", 0.2)]
-    moldable = _MOLDABLE if problem.platform.cliques else ()
+    moldable: tuple[str, ...] = _MOLDABLE if problem.platform.cliques else ()
     # All cores for an element at a time, and one core for each element, are among its ways.
     moldable += ("elements",) if problem.platform.cliques and problem.batch > 1 else ()
     quick = [Stage(name, _QUICK) for name in (*_HEURISTICS, *moldable)]

@@ -47,10 +47,10 @@ def prune(instance: Instance, blocks: Blocks, ideals: BoolArray, most: float) ->
     whole = IdealFamily(instance, blocks, ideals[[0, -1]], nested=False)
     bounds = _ValueBounds(whole, most)
     ways = bounds.by_work(ideals)
-    kept = _with_ends(ways.any(axis=1))
+    kept = _with_any(ways)
     family = IdealFamily(instance, blocks, ideals[kept], nested=False)
     ways = ways[kept] & bounds.by_copies(family)
-    last = _with_ends(ways.any(axis=1))
+    last = _with_any(ways)
     if not last.all():
         family = IdealFamily(instance, blocks, family.ideals[last], nested=False)
     if bounds.named:
@@ -125,7 +125,8 @@ def _prices(kinds: int) -> FloatArray:
     return np.array([row for row in dict.fromkeys(rows) if any(row)])
 
 
-def _with_ends(kept: BoolArray) -> BoolArray:
-    """The first and the last ideal stay whatever their bounds say."""
+def _with_any(ways: BoolArray) -> BoolArray:
+    """The ideals that have a way; the first and the last one stay whatever their bounds say."""
+    kept = np.asarray(ways.any(axis=1))
     kept[[0, -1]] = True
     return kept

@@ -38,12 +38,12 @@ def exact_value(instance: Instance, placement: Sequence[int]) -> float:
             if route is None:
                 return math.inf
             hops.update(dict.fromkeys(route))
-        there = {memory_of[home]}
+        lies = {memory_of[home]}
         for hop in hops:
             memory = memory_of[hop[1]]
-            if memory not in there or not instance.shares_memory[memory]:
+            if memory not in lies or not instance.shares_memory[memory]:
                 held[memory] += flow.nbytes
-            there.add(memory)
+            lies.add(memory)
             for resource in instance.resources(hop):
                 busy = seconds.get(resource, 0.0)
                 seconds[resource] = busy + instance.hop_seconds(hop, flow.nbytes)
