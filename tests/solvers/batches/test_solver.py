@@ -269,3 +269,17 @@ def test_the_search_of_divisions_keeps_all_cores_of_a_team_busy() -> None:
     load = sum(instance.seconds[v][d] for v, d in enumerate(placement))
     # Every team here is on core 0: nothing runs beside anything.
     assert {wide, narrow} >= set(placement) and found.value >= load
+
+
+@pytest.mark.filterwarnings("error:solver 'batches' found nothing")
+def test_a_task_that_is_alone_in_its_color_is_not_divided() -> None:
+    given_ = chain(1, ((1, 1.0),), 2)
+    task = replace(given_.tasks[0], color="red")
+    problem = replace(given_, graph=TaskGraph([task], []))
+    found = solve(problem, "batches", QUICK)
+    assert check_schedule(problem, found) == []
+    assert found.value == 2.0
+    instance, placement, _ = (search := StreamSearch(Instance(problem))).divided(
+        by_speed(search, [0, 1], 1, 1)
+    )
+    assert len(instance) == len(set(placement)) == 1

@@ -213,7 +213,9 @@ class StreamSearch:
         rows = [pair for row in into for pair in row]
         latency, inverse = _copies(instance)
         busy, span = _prices(instance)
-        colored = {v: g for g, own in enumerate(instance.groups) if len(own) > 1 for v in own}
+        colored = {
+            v: g for g, own in enumerate(instance.groups) if is_colored(instance, g) for v in own
+        }
         capacity = [math.inf if limit is None else float(limit) for limit in instance.capacity]
         return {
             "seconds": np.ascontiguousarray(self.seconds),
@@ -231,6 +233,12 @@ class StreamSearch:
             "busy_price": busy,
             "span_price": span,
         }
+
+
+def is_colored(instance: Instance, group: int) -> bool:
+    """Whether the parts of a group share a device, be it a single task, however it is divided."""
+    task = instance.task_of[instance.groups[group][0]]
+    return instance.problem.graph.tasks[task].color is not None
 
 
 def _cores(instance: Instance) -> tuple[Int32Array, Int32Array]:
@@ -263,7 +271,7 @@ def _loose(instance: Instance, seconds: FloatArray) -> list[bool]:
             instance.tensors[t].readers for t in instance.outputs[v]
         )
         free = not np.where(np.isfinite(seconds[i]), seconds[i], 0.0).any()
-        found.append(outer and free and len(instance.groups[instance.group_of[v]]) == 1)
+        found.append(outer and free and not is_colored(instance, instance.group_of[v]))
     return found
 
 

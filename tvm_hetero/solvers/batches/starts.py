@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
+from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch, is_colored
 from tvm_hetero.views.array_types import FloatArray, Int32Array
 
 # (spare streams a device, rounds); more rounds where memory is short.
@@ -120,13 +120,12 @@ def _finished(search: StreamSearch, counts: Int32Array, home: Int32Array) -> Str
     instance = search.instance
     for i, v in enumerate(instance.order):
         home[i] = np.where(able[i, home[i]], home[i], quickest[i])
-        group = instance.groups[instance.group_of[v]]
-        if search.loose[i] or len(group) > 1:
+        if search.loose[i] or is_colored(instance, instance.group_of[v]):
             counts[i] = 0
             counts[i, 0] = search.batch
     places = {v: i for i, v in enumerate(instance.order)}
-    for group in instance.groups:
-        if len(group) > 1:
+    for g, group in enumerate(instance.groups):
+        if is_colored(instance, g):
             own = [places[v] for v in group]
             home[own] = int(search.seconds[own, :, -1].sum(axis=0).argmin())
     return Streams(counts, home, np.arange(len(search) * streams, dtype=np.int32))
