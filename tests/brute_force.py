@@ -50,7 +50,7 @@ class Buffer:
     a tensor over its link, and again as a stop on the way to another device.
     """
 
-    device: str
+    memory: str
     bytes: int
     births: list[int]
     deaths: list[int] | None  # None: at the end of everything
@@ -251,22 +251,40 @@ def _cores(problem: Problem, name: str) -> list[tuple[str, str, int]]:
     return [("core", device.node, core) for core in device.cores]
 
 
+def _memory(problem: Problem, name: str) -> str:
+    """The device by which a memory is known: of a node's CPU teams with a limit, their first."""
+    device = problem.platform.device(name)
+
+    def in_node(name: str) -> bool:
+        other = problem.platform.device(name)
+        return bool(
+            other.node == device.node
+            and _cores(problem, name)
+            and other.memory is not None
+            and other.kind in ("llvm", "c", "unknown")
+            and not other.private
+        )
+
+    return next(filter(in_node, problem.platform.names)) if in_node(name) else name
+
+
 def _plan(problem: Problem, parts: list[Part]) -> Plan | None:
     """Activities and buffers of a placement; None if a tensor cannot reach its reader."""
     graph, platform = problem.graph, problem.platform
+    memory = {name: _memory(problem, name) for name in platform.names}
     plan = Plan()
     for task, device, elements in parts:
         seconds = problem.seconds(task, device, len(elements))
         own: list[object] = [device, *_cores(problem, device)]
         plan.activities.append(Activity((task, device, elements), seconds, [], own))
-    for device, task in {(device, task) for task, device, _ in parts}:
-        plan.weights[device] = plan.weights.get(device, 0) + graph.task(task).weight_bytes
+    for place, task in {(memory[device], task) for task, device, _ in parts}:
+        plan.weights[place] = plan.weights.get(place, 0) + graph.task(task).weight_bytes
     for i, (task, device, elements) in enumerate(parts):
         unread = graph.task(task).output_bytes - sum(t.bytes for t in graph.outputs[task])
-        plan.buffers.append(Buffer(device, max(0, unread) * len(elements), [i], None))
+        plan.buffers.append(Buffer(memory[device], max(0, unread) * len(elements), [i], None))
         for tensor in graph.outputs[task]:
             nbytes = tensor.bytes * len(elements)
-            here = {device: Buffer(device, nbytes, [i], [i])}
+            here = {memory[device]: Buffer(memory[device], nbytes, [i], [i])}
             hops: dict[tuple[str, str], int] = {}
             for j, (reader, place, wanted) in enumerate(parts):
                 if reader not in tensor.readers or not set(wanted) & set(elements):
@@ -288,13 +306,14 @@ def _plan(problem: Problem, parts: list[Part]) -> Plan | None:
                         seconds = link.latency + nbytes / link.bandwidth
                         hop = Activity((tensor.name, elements, *key), seconds, [last], busy)
                         plan.activities.append(hop)
-                        there = here.setdefault(link.dst, Buffer(link.dst, nbytes, [], []))
+                        to = memory[link.dst]
+                        there = here.setdefault(to, Buffer(to, nbytes, [], []))
                         there.births.append(hops[key])
                         there.ends_with(hops[key])
                     last = hops[key]
-                    here[link.src].ends_with(last)
+                    here[memory[link.src]].ends_with(last)
                 plan.activities[j].after.append(last)
-                here[place].ends_with(j)
+                here[memory[place]].ends_with(j)
             plan.buffers.extend(here.values())
     return plan
 
@@ -364,11 +383,11 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
 
 
 def _room(problem: Problem, plan: Plan) -> dict[str, int]:
-    """Bytes beside the weights, of the devices with a capacity."""
+    """Bytes beside the weights, of the memories with a capacity."""
     return {
         device.name: device.memory - plan.weights.get(device.name, 0)
         for device in problem.platform.devices
-        if device.memory is not None
+        if device.memory is not None and _memory(problem, device.name) == device.name
     }
 
 
@@ -378,7 +397,7 @@ def _weights_fit(problem: Problem, plan: Plan) -> bool:
 
 def _all_buffers_fit(problem: Problem, plan: Plan) -> bool:
     return all(
-        sum(b.bytes for b in plan.buffers if b.device == name) <= room
+        sum(b.bytes for b in plan.buffers if b.memory == name) <= room
         for name, room in _room(problem, plan).items()
     )
 
@@ -496,11 +515,11 @@ class _Search:
 
     def fits(self, moment: float, makespan: float) -> bool:
         """Whether what is alive at `moment` fits. What is not placed yet ends later."""
-        for device, room in self.room.items():
+        for memory, room in self.room.items():
             alive = sum(
                 buffer.bytes
                 for buffer in self.plan.buffers
-                if buffer.device == device
+                if buffer.memory == memory
                 and min(self.starts.get(i, math.inf) for i in buffer.births) <= moment
                 and self.death(buffer, makespan) > moment
             )

@@ -230,6 +230,11 @@ def _with_memory(
         if feasible and device.name == "d0":
             share = st.sampled_from([None, need])
         devices.append(replace(device, memory=draw(share)))
+    # Teams see one memory.
+    teams = [device for device in devices if device.name in platform.team_cores]
+    devices = [
+        replace(device, memory=teams[0].memory) if device in teams else device for device in devices
+    ]
     return Platform(tuple(devices), platform.links, platform.fabrics)
 
 

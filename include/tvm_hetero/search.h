@@ -60,6 +60,7 @@ typedef struct {
   int32_t shared;                /*!< number of cores that several devices share */
   const int32_t* core_begin;     /*!< [D + 1] where a device's cores start in `cores`; or null */
   const int32_t* cores;          /*!< numbers of shared cores, below `shared` */
+  const int32_t* memory_of;      /*!< [D] the device that names its memory; or null: each its own */
 } TvmHeteroSearchProblem;
 
 /*! \brief How long and how to anneal. */

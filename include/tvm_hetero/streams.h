@@ -32,6 +32,9 @@ typedef struct {
   const double* span_price;  /*!< [devices]: value of a second of makespan of a device in use */
   double span;               /*!< value of a second of makespan */
   double limit;              /*!< of the makespan; infinite for none */
+  int32_t cores;             /*!< number of what executions keep busy: devices, or cores of teams */
+  const int32_t* core_begin; /*!< [devices + 1] where a device's cores start in `core` */
+  const int32_t* core;       /*!< below `cores`: a device is on one at least */
 } TvmHeteroStreamsProblem;
 
 /*! \brief What a search may take, and what came of it. */

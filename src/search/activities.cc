@@ -27,13 +27,14 @@ void Activities::AddExecutions(const std::vector<int>& placement) {
     const Span<int> cores = problem_.links.Cores(d);
     resources[v].assign(cores.begin(), cores.end());
     if (problem_.capacity[d] < 0) continue;
-    // Parts of one task on one device share its weights.
-    const std::pair<int, int> key(problem_.task[v], d);
+    // Parts of one task in one memory share its weights.
+    const int memory = problem_.memory_of[d];
+    const std::pair<int, int> key(problem_.task[v], memory);
     if (std::find(held.begin(), held.end(), key) == held.end()) {
       held.push_back(key);
-      weights[d] += problem_.weights[v];
+      weights[memory] += problem_.weights[v];
     }
-    if (problem_.unread[v] > 0) stays.push_back({d, problem_.unread[v], {v}, {}});
+    if (problem_.unread[v] > 0) stays.push_back({memory, problem_.unread[v], {v}, {}});
   }
 }
 
@@ -87,10 +88,11 @@ int Activities::AddHop(int tensor, int from, int to) {
 /*! \brief The stay of the tensor whose stays begin at `first`; none where memory never binds. */
 Stay* Activities::StayOn(int device, int64_t bytes, size_t first) {
   if (problem_.capacity[device] < 0) return nullptr;
+  const int memory = problem_.memory_of[device];
   for (size_t i = first; i < stays.size(); ++i) {
-    if (stays[i].device == device) return &stays[i];
+    if (stays[i].memory == memory) return &stays[i];
   }
-  stays.push_back({device, bytes, {}, {}});
+  stays.push_back({memory, bytes, {}, {}});
   return &stays.back();
 }
 
@@ -129,7 +131,7 @@ void Activities::Finish() {
 
 bool Activities::EverythingFits() const {
   std::vector<int64_t> total = weights;
-  for (const Stay& stay : stays) total[stay.device] += stay.bytes;
+  for (const Stay& stay : stays) total[stay.memory] += stay.bytes;
   for (int d = 0; d < problem_.devices; ++d) {
     if (problem_.capacity[d] >= 0 && total[d] > problem_.capacity[d]) return false;
   }
@@ -149,7 +151,7 @@ bool Activities::EachFits() const {
     users.erase(std::unique(users.begin(), users.end()), users.end());
     for (int a : users) {
       beside[a].resize(problem_.devices);
-      beside[a][stay.device] += stay.bytes;
+      beside[a][stay.memory] += stay.bytes;
     }
   }
   for (int a = 0; a < count(); ++a) {

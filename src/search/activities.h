@@ -4,8 +4,8 @@
  *
  * The activities of a placement are its executions (numbers 0 .. parts - 1, one a part) and, after
  * them, the hops of its tensors, each once. An activity starts when all in `before` have ended and
- * every resource that it keeps busy is free. A *stay* is a tensor on a device whose memory can be
- * too small: it begins when the first of its openers starts, and ends when the last of its closers
+ * every resource that it keeps busy is free. A *stay* is a tensor in a memory that can be too small
+ * (a device's own, or that of the teams of a node, in which a tensor lies once): it begins when the first of its openers starts, and ends when the last of its closers
  * has ended; without closers it ends with the schedule. (As in tvm_hetero/solvers/timing/timing.py.)
  */
 #ifndef TVM_HETERO_SEARCH_ACTIVITIES_H_
@@ -19,9 +19,9 @@
 
 namespace tvm_hetero::search {
 
-/*! \brief Bytes on a device, from the start of an opener to the end of all closers. */
+/*! \brief Bytes in a memory, from the start of the first opener to the end of all closers. */
 struct Stay {
-  int device;
+  int memory;  //!< the device that names it
   int64_t bytes;
   std::vector<int> openers, closers;
 };
@@ -59,7 +59,7 @@ class Activities {
   std::vector<std::vector<int>> resources;
   std::vector<PlacedHop> hops;
   std::vector<Stay> stays;
-  std::vector<int64_t> weights;  //!< of a device; only where memory can be too small
+  std::vector<int64_t> weights;  //!< in a memory; only where it can be too small
   std::vector<int> order;        //!< topological
   std::vector<double> tails;     //!< longest chain that begins with each activity, s
   std::vector<double> loads;     //!< work on each resource, s

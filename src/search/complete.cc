@@ -124,7 +124,9 @@ CompleteSearch::Saved CompleteSearch::Place(int part, int device, double end) {
       if (usable_[d] && !problem_.links.teams()) work_ += seconds;
       spent_ += Extra(d) * seconds;
     }
-    if (problem_.kind == kThroughput) held_[to] += problem_.size_bytes[input.size];
+    // In a memory of several it may be already: `Finish` counts.
+    const bool own = !problem_.shares_memory[to];
+    if (problem_.kind == kThroughput && own) held_[to] += problem_.size_bytes[input.size];
   });
   CountArrows(part, device, 1);
   return saved;
@@ -137,7 +139,7 @@ void CompleteSearch::Take(int part, int device, const Saved& saved) {
     --touches_[from];
     --touches_[to];
   });
-  --task_uses_[static_cast<size_t>(problem_.task[part]) * problem_.devices + device];
+  --TaskUses(part, device);
   --touches_[device];
   --uses_[device];
   place_[part] = -1;
@@ -170,11 +172,17 @@ void CompleteSearch::Occupy(int device, double seconds) {
 
 /*! \brief Bytes that a part surely takes: weights; for throughput all that it makes, too. */
 void CompleteSearch::Hold(int part, int device) {
-  const size_t key = static_cast<size_t>(problem_.task[part]) * problem_.devices + device;
-  if (task_uses_[key]++ == 0) held_[device] += problem_.weights[part];
+  int64_t& held = held_[problem_.memory_of[device]];
+  if (TaskUses(part, device)++ == 0) held += problem_.weights[part];
   if (problem_.kind != kThroughput) return;
-  held_[device] += problem_.unread[part];
-  for (int t : problem_.outputs[part]) held_[device] += problem_.size_bytes[problem_.size[t]];
+  held += problem_.unread[part];
+  for (int t : problem_.outputs[part]) held += problem_.size_bytes[problem_.size[t]];
+}
+
+/*! \brief How many parts of a part's task run in the memory of a device. */
+int& CompleteSearch::TaskUses(int part, int device) {
+  const size_t row = static_cast<size_t>(problem_.task[part]) * problem_.devices;
+  return task_uses_[row + problem_.memory_of[device]];
 }
 
 void CompleteSearch::CountArrows(int part, int device, int by) {
@@ -242,6 +250,10 @@ double CompleteSearch::LeastValue(int depth, double makespan) const {
 void CompleteSearch::Finish() {
   if (problem_.kind == kThroughput) {
     const double period = *std::max_element(loads_.begin(), loads_.end());
+    const auto& shares = problem_.shares_memory;
+    if (std::find(shares.begin(), shares.end(), 1) != shares.end()) {
+      if (!activities_.Lay(place_) || !activities_.EverythingFits()) return;
+    }
     return Keep(period, period, nullptr);
   }
   if (!activities_.Lay(place_)) return;

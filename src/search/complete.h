@@ -74,6 +74,7 @@ class CompleteSearch {
   void Hold(int part, int device);
   void CountArrows(int part, int device, int by);
   int& HopUses(int tensor, int from, int to);
+  int& TaskUses(int part, int device);
 
   double EarliestEnd(int part, int device) const;
   double Extra(int device) const;
@@ -96,12 +97,12 @@ class CompleteSearch {
   std::vector<int> home_;        //!< of a group whose first part is placed
   std::vector<int> uses_;        //!< parts on a device
   std::vector<int> touches_;     //!< parts on a device, and ends of hops there
-  std::vector<int> task_uses_;   //!< [task, device] parts
+  std::vector<int> task_uses_;   //!< [task, memory] parts
   std::vector<int> hop_uses_;    //!< [tensor, from, to] readers
   std::vector<int> arrows_;      //!< [from, to] reads from stage to stage
   std::vector<double> head_;     //!< head of a part, and its seconds
   std::vector<double> loads_;    //!< work on each resource, s
-  std::vector<int64_t> held_;    //!< bytes that are surely on each device
+  std::vector<int64_t> held_;    //!< bytes that are surely in each memory
   std::vector<double> rest_seconds_, rest_spent_;  //!< least of what comes at a depth or later
   std::vector<bool> usable_;  //!< whether something can run on a device
   double work_ = 0, spent_ = 0, best_ = kInfinity, limit_;

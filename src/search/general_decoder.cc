@@ -36,7 +36,7 @@ double GeneralDecoder::Hop(int tensor, int from, int to, int position, double re
   const bool sends = !p.links.Engine(from), receives = !p.links.Engine(to);
   double start = ready;
   p.links.Engaged(from, to, [&](int r) { start = std::max(start, free_[r]); });
-  if (p.memory_binds && first) start = memory_.Take(to, p.size_bytes[p.size[tensor]], start);
+  if (p.memory_binds && first) start = memory_.Bring(tensor, to, start);
   const double seconds = p.links.HopSeconds(p.size[tensor], from, to);
   const double end = start + seconds;
   p.links.Engaged(from, to, [&](int r) { free_[r] = end; });
@@ -76,6 +76,7 @@ bool GeneralDecoder::RunPart(const State& state, int part, double limit) {
     int64_t bytes = p.unread[part];
     for (int t : p.outputs[part]) bytes += p.size_bytes[p.size[t]];
     start = memory_.Take(d, bytes, start);
+    for (int t : p.outputs[part]) memory_.Make(t, d, start);
   }
   const Cell& cell = p.cell(part, d);
   const double end = start + cell.seconds;

@@ -22,6 +22,7 @@ Loads::Loads(const Problem& problem, const int32_t* placement)
       device_(problem.parts, -1),
       readers_on_(static_cast<size_t>(problem.tensors) * problem.devices, 0),
       holders_(static_cast<size_t>(problem.tasks) * problem.devices, 0),
+      comings_(static_cast<size_t>(problem.tensors) * problem.devices, 0),
       bytes_(problem.devices, 0),
       leaves_(1),
       marked_(problem.devices, 0),
@@ -109,10 +110,25 @@ void Loads::AddExecution(int part, int device, int sign) {
   const Problem& p = *problem_;
   const int64_t ticks = sign * ticks_[static_cast<size_t>(part) * p.devices + device];
   for (int r : p.links.Cores(device)) Add(r, ticks);
-  bytes_[device] += sign * p.unread[part];
-  int32_t& holders = holders_[static_cast<size_t>(p.task[part]) * p.devices + device];
-  if (sign > 0 && holders++ == 0) bytes_[device] += p.weights[part];
-  if (sign < 0 && --holders == 0) bytes_[device] -= p.weights[part];
+  const int memory = p.memory_of[device];
+  bytes_[memory] += sign * p.unread[part];
+  int32_t& holders = holders_[static_cast<size_t>(p.task[part]) * p.devices + memory];
+  if (sign > 0 && holders++ == 0) bytes_[memory] += p.weights[part];
+  if (sign < 0 && --holders == 0) bytes_[memory] -= p.weights[part];
+}
+
+/*! \brief A tensor comes to a device, or is made there: bytes in its memory, where it is once. */
+void Loads::AddBytes(int tensor, int device, int sign) {
+  const Problem& p = *problem_;
+  const int memory = p.memory_of[device];
+  const int64_t bytes = p.size_bytes[p.size[tensor]];
+  if (!p.shares_memory[device]) {
+    bytes_[memory] += sign * bytes;
+    return;
+  }
+  int32_t& comings = comings_[static_cast<size_t>(tensor) * p.devices + memory];
+  if (sign > 0 && comings++ == 0) bytes_[memory] += bytes;
+  if (sign < 0 && --comings == 0) bytes_[memory] -= bytes;
 }
 
 void Loads::AddHop(int tensor, int from, int to, int sign) {
@@ -121,7 +137,7 @@ void Loads::AddHop(int tensor, int from, int to, int sign) {
   const int64_t ticks =
       sign * hop_ticks_[static_cast<size_t>(size) * p.links.kinds() + p.links.Kind(from, to)];
   p.links.Engaged(from, to, [&](int r) { Add(r, ticks); });
-  bytes_[to] += sign * p.size_bytes[size];
+  AddBytes(tensor, to, sign);
   ++work_;
 }
 
@@ -166,7 +182,7 @@ void Loads::ForEachTarget(int tensor, Visit visit) {
 void Loads::AddTensor(int tensor, int sign) {
   const Problem& p = *problem_;
   const int home = device_[p.maker[tensor]];
-  bytes_[home] += sign * p.size_bytes[p.size[tensor]];
+  AddBytes(tensor, home, sign);
   hops_.clear();
   ForEachTarget(tensor, [&](int d) {
     bool leads = p.links.Route(p.size[tensor], home, d, [&](int from, int to) {

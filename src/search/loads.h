@@ -61,6 +61,7 @@ class Loads {
   void MoveMaker(int tensor, int from, int to);
   void AddExecution(int part, int device, int sign);
   void AddTensor(int tensor, int sign);
+  void AddBytes(int tensor, int device, int sign);
   void AddHop(int tensor, int from, int to, int sign);
   void AddFlow(int maker, int reader, int sign);
   void AddFlows(int part, int sign);
@@ -81,8 +82,9 @@ class Loads {
   std::vector<int64_t> ticks_;          //!< [part, device]
   std::vector<int64_t> hop_ticks_;      //!< [size, kind of link]
   std::vector<int32_t> readers_on_;     //!< [tensor, device]
-  std::vector<int32_t> holders_;        //!< [task, device]: parts there
-  std::vector<int64_t> bytes_;          //!< on a device
+  std::vector<int32_t> holders_;        //!< [task, memory]: parts there
+  std::vector<int32_t> comings_;        //!< [tensor, memory]: ways it came, where several see it
+  std::vector<int64_t> bytes_;          //!< in a memory
   std::vector<int64_t> tree_;           //!< loads, and the larger of every two: a tournament
   int leaves_;
   double smooth_ = 1.0;                 //!< s in ticks

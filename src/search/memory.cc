@@ -39,7 +39,7 @@ void Memory::AddWeights(const State& state) {
   const Problem& p = *problem_;
   ++decodings_;
   for (int v = 0; v < p.parts; ++v) {
-    int d = state.device(v);
+    int d = p.memory_of[state.device(v)];
     int& counted = holder_[static_cast<size_t>(p.task[v]) * p.devices + d];
     if (counted == decodings_) continue;
     counted = decodings_;
@@ -51,7 +51,7 @@ void Memory::AddWeights(const State& state) {
 }
 
 double Memory::Take(int device, int64_t bytes, double start) {
-  Place& place = places_[device];
+  Place& place = places_[problem_->memory_of[device]];
   if (place.limit < 0 || bytes == 0) return start;
   while (place.held + bytes > place.limit && !place.ends.empty()) {
     place.border = std::max(place.border, place.ends.top().first);
@@ -61,6 +61,15 @@ double Memory::Take(int device, int64_t bytes, double start) {
   place.held += bytes;
   place.excess = std::max(place.excess, place.held - place.limit);
   return std::max(start, place.border);
+}
+
+void Memory::Make(int tensor, int device, double start) { LifeOf(tensor, device).begin = start; }
+
+double Memory::Bring(int tensor, int device, double start) {
+  Life& life = LifeOf(tensor, device);
+  // It was counted from then on: whoever brings it once more must not be earlier.
+  if (life.begin >= 0) return std::max(start, life.begin);
+  return life.begin = Take(device, problem_->size_bytes[problem_->size[tensor]], start);
 }
 
 void Memory::Use(int tensor, int device, double end) {
@@ -75,7 +84,8 @@ void Memory::DropUnused(int tensor, int device, double end) {
 
 void Memory::Close(int tensor, int device, double end) {
   int64_t bytes = problem_->size_bytes[problem_->size[tensor]];
-  if (places_[device].limit >= 0 && bytes > 0) places_[device].ends.push({end, bytes});
+  Place& place = places_[problem_->memory_of[device]];
+  if (place.limit >= 0 && bytes > 0) place.ends.push({end, bytes});
 }
 
 double Memory::Excess() const {

@@ -25,7 +25,7 @@ void MemoryOrder::Reset(const Activities& activities) {
   stays_.clear();
   before_.clear();
   for (const Stay& stay : activities.stays) {
-    stays_.push_back({stay.device, stay.bytes, Bits(stay.openers), Bits(stay.closers)});
+    stays_.push_back({stay.memory, stay.bytes, Bits(stay.openers), Bits(stay.closers)});
   }
   for (const std::vector<int>& row : activities.before) before_.push_back(Bits(row));
 }
@@ -52,7 +52,7 @@ bool MemoryOrder::Fits(uint64_t placed, int next) const {
   std::vector<int64_t> held = given_->weights;
   for (const Users& stay : stays_) {
     const bool gone = stay.closers != 0 && (stay.closers & ~placed) == 0;
-    if ((stay.openers & begun) != 0 && !gone) held[stay.device] += stay.bytes;
+    if ((stay.openers & begun) != 0 && !gone) held[stay.memory] += stay.bytes;
   }
   for (int d = 0; d < problem_.devices; ++d) {
     if (problem_.capacity[d] >= 0 && held[d] > problem_.capacity[d]) return false;

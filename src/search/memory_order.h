@@ -38,7 +38,7 @@ class MemoryOrder {
   bool Fits(uint64_t placed, int next) const;
 
   struct Users {
-    int device;
+    int memory;
     int64_t bytes;
     uint64_t openers, closers;
   };

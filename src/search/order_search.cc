@@ -262,7 +262,7 @@ bool OrderSearch::Fits(double moment, int extra) const {
     }
     for (int a : stay.closers) end = std::max(end, end_[a]);
     if (opened) begin = std::min(begin, moment);
-    if (begin <= moment && end > moment) held[stay.device] += stay.bytes;
+    if (begin <= moment && end > moment) held[stay.memory] += stay.bytes;
   }
   for (int d = 0; d < problem_.devices; ++d) {
     if (problem_.capacity[d] >= 0 && held[d] > problem_.capacity[d]) return false;
@@ -281,7 +281,7 @@ bool OrderSearch::FitsThroughout(const std::vector<double>& starts) const {
       double begin = kInfinity, end = stay.closers.empty() ? makespan : 0.0;
       for (int a : stay.openers) begin = std::min(begin, starts[a]);
       for (int a : stay.closers) end = std::max(end, starts[a] + g.seconds[a]);
-      if (begin <= moment && end > moment) held[stay.device] += stay.bytes;
+      if (begin <= moment && end > moment) held[stay.memory] += stay.bytes;
     }
     for (int d = 0; d < problem_.devices; ++d) {
       if (problem_.capacity[d] >= 0 && held[d] > problem_.capacity[d]) return false;

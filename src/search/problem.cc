@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -68,6 +69,12 @@ const TvmHeteroSearchProblem& Checked(const TvmHeteroSearchProblem& p) {
     RequireBelow(p.cores, p.core_begin[p.devices], 0, p.shared, "a core out of range");
   }
   RequireBytes(p.capacity, devices, -1, "capacities out of range");
+  for (size_t d = 0; p.memory_of != nullptr && d < devices; ++d) {
+    RequireBelow(p.memory_of + d, 1, 0, p.devices, "a memory out of range");
+    const int32_t first = p.memory_of[d];
+    Require(p.memory_of[first] == first && p.capacity[first] == p.capacity[d],
+            "devices of one memory that do not agree on it");
+  }
   Require(kLatency <= p.kind && p.kind <= kCost, "an unknown objective");
   Require(p.latency_limit >= 0, "a latency limit below 0");
   RequireNoLess(p.watts, devices, "watts below 0");
@@ -79,6 +86,14 @@ const TvmHeteroSearchProblem& Checked(const TvmHeteroSearchProblem& p) {
 template <typename T>
 std::vector<T> Copied(const T* values, size_t count) {
   return std::vector<T>(values, values + count);
+}
+
+/*! \brief Of each device the one that names its memory. */
+std::vector<int> Memories(const TvmHeteroSearchProblem& given) {
+  if (given.memory_of != nullptr) return Copied(given.memory_of, given.devices);
+  std::vector<int> own(given.devices);
+  std::iota(own.begin(), own.end(), 0);
+  return own;
 }
 
 Rows<int> Distinct(int rows, Pairs pairs) {
@@ -104,6 +119,7 @@ Problem::Problem(const TvmHeteroSearchProblem& given)
       weights(Copied(given.weights, parts)),
       unread(Copied(given.unread, parts)),
       capacity(Copied(given.capacity, devices)),
+      memory_of(Memories(given)),
       size_bytes(Copied(given.size_bytes, given.sizes)),
       staged(Copied(given.staged, parts)),
       maker(Copied(given.maker, tensors)),
@@ -195,6 +211,10 @@ void Problem::FindContention() {
     }
   }
   if (std::count(used.begin(), used.end(), true) < 2) contended = false;
+  shares_memory.assign(devices, 0);
+  for (int d = 0; d < devices; ++d) {
+    if (memory_of[d] != d) shares_memory[d] = shares_memory[memory_of[d]] = 1;
+  }
   memory_binds = std::any_of(capacity.begin(), capacity.end(), [](int64_t c) { return c >= 0; });
 }
 

@@ -64,6 +64,8 @@ class Problem {
   std::vector<Cell> cells;  //!< [part, device]
   std::vector<int> task;
   std::vector<int64_t> weights, unread, capacity, size_bytes;
+  std::vector<int> memory_of;  //!< of a device: the one that names its memory, mostly itself
+  std::vector<uint8_t> shares_memory;  //!< of a device: whether others see its memory, too
   std::vector<uint8_t> staged;
   std::vector<int> maker, size;  //!< of a tensor
   Rows<int> readers;             //!< of a tensor, in the order of its fetches

@@ -23,15 +23,16 @@ StreamDecoder::StreamDecoder(const TvmHeteroStreamsProblem& problem)
     : problem_(problem),
       streams_(problem.streams),
       devices_(problem.devices),
+      cores_(problem.cores),
       items_(problem.tasks * problem.streams),
       tail_(problem.tasks, 0.0),
       ends_(items_, 0.0),
       kept_ends_(items_, 0.0),
-      clock_(devices_ + 1, 0.0),
-      marks_(static_cast<size_t>(items_) * (devices_ + 1), 0.0),
+      clock_(cores_ + 1, 0.0),
+      marks_(static_cast<size_t>(items_) * (cores_ + 1), 0.0),
       kept_marks_(marks_),
-      left_(devices_, 0.0),
-      kept_left_(static_cast<size_t>(items_ + 1) * devices_, 0.0),
+      left_(cores_, 0.0),
+      kept_left_(static_cast<size_t>(items_ + 1) * cores_, 0.0),
       kept_seconds_(items_, 0.0),
       kept_device_(items_, 0),
       filled_(items_, 0) {
@@ -84,43 +85,47 @@ bool StreamDecoder::Place(const Division& division, int item, int from, double b
   work_ += 1 + problem_.in_begin[v + 1] - problem_.in_begin[v];
   bool idle = false;
   if (!problem_.loose[v]) {
-    idle = start > clock_[device];
-    start = std::max(start, clock_[device]);
+    const Span<int> cores = Cores(device);
+    for (int r : cores) start = std::max(start, clock_[r]);
     double seconds = Seconds(division, item);
+    for (int r : cores) {
+      idle |= start > clock_[r];
+      clock_[r] = start + seconds;
+      left_[r] -= seconds;
+    }
     start += seconds;
-    clock_[device] = start;
-    left_[device] -= seconds;
   }
   ends_[item] = start;
-  clock_[devices_] = std::max(clock_[devices_], start);
+  clock_[cores_] = std::max(clock_[cores_], start);
   if (!latency_only_) return start < kInfinite;
   return (start + tail_[v]) * problem_.span <= bound && (!idle || Least() <= bound * kRounding);
 }
 
 void StreamDecoder::Remain(const Division& division, const std::vector<int>& touched) {
-  std::copy_n(kept_left_.begin() + static_cast<size_t>(from_) * devices_, devices_, left_.begin());
+  std::copy_n(kept_left_.begin() + static_cast<size_t>(from_) * cores_, cores_, left_.begin());
   for (int v : touched) {
     if (problem_.loose[v]) continue;
     for (int item = v * streams_; item < (v + 1) * streams_; ++item) {
-      left_[kept_device_[item]] -= kept_seconds_[item];
-      left_[division.device[item]] += Seconds(division, item);
+      for (int r : Cores(kept_device_[item])) left_[r] -= kept_seconds_[item];
+      const double seconds = Seconds(division, item);
+      for (int r : Cores(division.device[item])) left_[r] += seconds;
     }
   }
 }
 
 double StreamDecoder::Least() const {
-  double end = clock_[devices_], sum = 0;
-  for (int d = 0; d < devices_; ++d) {
-    double busy = clock_[d] + left_[d];
+  double end = clock_[cores_], sum = 0;
+  for (int r = 0; r < cores_; ++r) {
+    double busy = clock_[r] + left_[r];
     sum += busy;
     end = std::max(end, busy);
   }
-  return problem_.span * (end + kSlope * sum / devices_);
+  return problem_.span * (end + kSlope * sum / cores_);
 }
 
 double StreamDecoder::Decode(const Division& division, int from, double bound,
                              const std::vector<int>& touched) {
-  const int width = devices_ + 1;
+  const int width = cores_ + 1;
   // A change costs something before anything is decoded: by what it takes, in items.
   work_ += kChange + static_cast<int64_t>(touched.size()) * streams_ / kRows;
   // Marks stand before executions only, not before empty streams.
@@ -142,7 +147,7 @@ double StreamDecoder::Decode(const Division& division, int from, double bound,
 }
 
 void StreamDecoder::Commit(const Division& division, const std::vector<int>& touched) {
-  const size_t width = devices_ + 1;
+  const size_t width = cores_ + 1;
   std::copy(marks_.begin() + from_ * width, marks_.end(), kept_marks_.begin() + from_ * width);
   for (int p = from_; p < items_; ++p) {
     kept_ends_[division.sequence[p]] = ends_[division.sequence[p]];
@@ -156,19 +161,19 @@ void StreamDecoder::Commit(const Division& division, const std::vector<int>& tou
   }
   // Summed afresh from the end, so that roundings do not pile up.
   for (int p = items_ - 1; p >= 0; --p) {
-    double* row = kept_left_.data() + static_cast<size_t>(p) * devices_;
-    std::copy_n(row + devices_, devices_, row);
+    double* row = kept_left_.data() + static_cast<size_t>(p) * cores_;
+    std::copy_n(row + cores_, cores_, row);
     int item = division.sequence[p];
-    row[kept_device_[item]] += kept_seconds_[item];
+    for (int r : Cores(kept_device_[item])) row[r] += kept_seconds_[item];
   }
 }
 
 double StreamDecoder::Score(const Division& division) const {
-  double end = clock_[devices_], value = end * problem_.span;
+  double end = clock_[cores_], value = end * problem_.span;
   if (latency_only_) {
     double sum = 0;
-    for (int d = 0; d < devices_; ++d) sum += clock_[d];
-    value += kSlope * problem_.span * sum / devices_;
+    for (int r = 0; r < cores_; ++r) sum += clock_[r];
+    value += kSlope * problem_.span * sum / cores_;
   } else {
     std::vector<double> busy(devices_, -1.0);
     for (int item = 0; item < items_; ++item) {

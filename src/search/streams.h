@@ -3,11 +3,12 @@
  * \brief A divided batch as a list schedule: state and decoder (see tvm_hetero/streams.h).
  *
  * An execution starts when its device is free of those earlier in the sequence and the elements
- * that it reads have arrived; copies are mere delays. A change is decoded from the first position
- * that it touches; what lies before is kept from the last committed state.
+ * that it reads have arrived; copies are mere delays. A device is free when all its *cores* are:
+ * itself, or the cores of a team, of which teams share some. A change is decoded from the first
+ * position that it touches; what lies before is kept from the last committed state.
  *
- * What a device has still to run is known before it is decoded, so a change is rejected as soon as
- * a device has idled too long for the rest to end in time: nearly all are, within a few items.
+ * What a core has still to run is known before it is decoded, so a change is rejected as soon as
+ * a core has idled too long for the rest to end in time: nearly all are, within a few items.
  */
 #ifndef TVM_HETERO_SEARCH_STREAMS_H_
 #define TVM_HETERO_SEARCH_STREAMS_H_
@@ -17,6 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "search/rows.h"
 
 namespace tvm_hetero::search {
 
@@ -48,19 +51,23 @@ class StreamDecoder {
     return problem_.seconds[(static_cast<std::size_t>(item / streams_) * devices_ +
                              division.device[item]) * (problem_.batch + 1) + division.counts[item]];
   }
-  /*! \brief What every device has still to run from `from_` on, into `left_`. */
+  Span<int> Cores(int device) const {
+    const int32_t* begin = problem_.core_begin + device;
+    return {problem_.core + begin[0], problem_.core + begin[1]};
+  }
+  /*! \brief What every core has still to run from `from_` on, into `left_`. */
   void Remain(const Division& division, const std::vector<int>& touched);
   /*! \brief The least score of whatever `clock_` and `left_` may end as. */
   double Least() const;
 
   const TvmHeteroStreamsProblem& problem_;
-  int streams_, devices_, items_;
+  int streams_, devices_, cores_, items_;
   bool latency_only_, limited_;
   std::vector<double> tail_;               // least time that follows a task
   std::vector<double> ends_, kept_ends_;   // by item
-  std::vector<double> clock_;              // free time of every device, then the makespan
+  std::vector<double> clock_;              // free time of every core, then the makespan
   std::vector<double> marks_, kept_marks_; // the clock before every position
-  std::vector<double> left_, kept_left_;   // still to run, by device; and from every position on
+  std::vector<double> left_, kept_left_;   // still to run, by core; and from every position on
   std::vector<double> kept_seconds_;       // by item, with where it ran
   std::vector<int32_t> kept_device_;
   std::vector<char> filled_;               // by position: an execution, not an empty stream

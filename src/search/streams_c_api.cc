@@ -21,6 +21,13 @@ bool Valid(const TvmHeteroStreamsProblem& p) {
       if (p.in_task[e] < 0 || p.in_task[e] >= v) return false;
     }
   }
+  if (p.cores < 1 || p.core_begin == nullptr || p.core == nullptr) return false;
+  for (int d = 0; d < p.devices; ++d) {
+    if (p.core_begin[0] != 0 || p.core_begin[d] >= p.core_begin[d + 1]) return false;
+    for (int i = p.core_begin[d]; i < p.core_begin[d + 1]; ++i) {
+      if (p.core[i] < 0 || p.core[i] >= p.cores) return false;
+    }
+  }
   return true;
 }
 

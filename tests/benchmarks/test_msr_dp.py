@@ -87,7 +87,7 @@ def test_a_row_says_how_far_auto_is_above_the_dp(
     problem = paper_problem(1)
     problem.save(tmp_path / f"{msr_dp.NAMES[0]}_inference.problem.json")
     monkeypatch.setattr(msr_dp, "RESULTS", tmp_path / "rows.json")
-    arguments = ["--only", "bert24", "--time-limit", "1", "--folder", str(tmp_path)]
+    arguments = ["--only", "bert24", "--time-limit", "10", "--folder", str(tmp_path)]
     (row,) = msr_dp.main(arguments)
     assert row["above_dp"] == pytest.approx(0.0, abs=1e-9)
     assert row["dp_us"] == pytest.approx(1e6 * brute_force(problem))

@@ -124,7 +124,9 @@ def plans(draw: st.DrawFn, given_: Problem) -> tuple[tuple[Execution, ...], tupl
     return executions, copies
 
 
-@given(st.data(), problems(kinds=KINDS, batch=3, memory=True, exact=False))
+@given(st.data(), st.booleans().flatmap(lambda teams: problems(
+    kinds=KINDS, batch=3, memory=True, exact=False, teams=teams
+)))  # fmt: skip
 def test_the_judge_and_the_solvers_count_the_same_memory(
     data: st.DataObject, given_: Problem
 ) -> None:

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.strategies import orders, problems
-from tvm_hetero.check import check_schedule
+from tvm_hetero.check import check_schedule, memory_peaks
 from tvm_hetero.check.value import busy_times, objective_value
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
@@ -52,6 +52,40 @@ APART = [run("x", "both", 0.0), run("y", "both", 2.0), run("z", "one", 4.0)]
 
 def test_teams_that_take_turns_are_valid() -> None:
     assert found(problem(), APART, []) == []
+
+
+def in_one_memory(limit: int, kind: Kind = "latency", batch: int = 1) -> Problem:
+    """As `problem`, where x makes 8 bytes for y, its weights are 5, and the node has a limit."""
+    given_ = problem(kind)
+    devices = tuple(replace(device, memory=limit) for device in given_.platform.devices)
+    graph = TaskGraph([Task("x", weight_bytes=5, output_bytes=8), Task("y"), Task("z")],
+                      [Edge("x", "y", 8)])  # fmt: skip
+    platform = replace(given_.platform, devices=devices)
+    return replace(given_, graph=graph, platform=platform, objective=Objective(kind, batch))
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+def test_in_the_memory_of_teams_a_tensor_lies_once_however_many_have_it(kind: Kind) -> None:
+    later = 0.0 if kind == "throughput" else 5.0
+    handed = [run("x", "one", 0.0), run("y", "other", later), run("z", "one", 4.0)]
+    copies = [Copy("x", (0,), "one", "other", *((4.0, 5.0) if later else (0.0, 1.0)))]
+    assert found(in_one_memory(13, kind), handed, copies) == []
+    assert memory_peaks(in_one_memory(13, kind), handed, copies) == dict.fromkeys(
+        ("one", "other", "both"), 13
+    )
+    over = " ".join(found(in_one_memory(12, kind), handed, copies))
+    assert "rule 6" in over and "has 12 B: 1 B too little" in over
+
+
+def test_in_the_memory_of_teams_the_weights_of_a_task_lie_once_whoever_runs_it() -> None:
+    divided = [
+        replace(run(task, device, 4.0 * turn), elements=(i,))
+        for turn, task in enumerate("xyz")
+        for i, device in enumerate(("one", "other"))
+    ]
+    assert found(in_one_memory(5 + 2 * 8, batch=2), divided, []) == []
+    over = found(in_one_memory(5 + 2 * 8 - 1, batch=2), divided, [])
+    assert any("1 B too little" in text for text in over)
 
 
 @pytest.mark.parametrize(("start", "core"), [(0.0, "core 0"), (3.0, "core 0"), (3.999, "core 0")])

@@ -2,7 +2,8 @@
 
 Teams are nested (cores, pairs, all) or any sets, on one node or two, sometimes beside a device of
 its own; wider ones are mostly quicker, and less so than in proportion. Hand-overs cost nothing,
-time, or time of both ends; memory has no limits, since it belongs to the node.
+time, or time of both ends. With `limited`, the memory of each node's teams has a limit, which they
+share; it may be too small for anything.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from tests.fuzz.small_problems import MOST_TASKS, small_problem
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
+from tvm_hetero.problem.graph import TaskGraph
 
 # Sets of cores: some nested, some not.
 _NESTED: list[tuple[tuple[int, ...], ...]] = [
@@ -30,7 +32,9 @@ _ANY: list[tuple[tuple[int, ...], ...]] = [
 ]
 
 
-def team_problem(seed: int, kinds: tuple[Kind, ...] = ("latency",), batch: int = 1) -> Problem:
+def team_problem(
+    seed: int, kinds: tuple[Kind, ...] = ("latency",), batch: int = 1, *, limited: bool = False
+) -> Problem:
     """The problem of a seed."""
     rng = random.Random(seed)
     kind = rng.choice(kinds)
@@ -47,7 +51,24 @@ def team_problem(seed: int, kinds: tuple[Kind, ...] = ("latency",), batch: int =
     limit = None
     if kind in ("energy", "cost") and rng.random() < 0.3:
         limit = elements * sum(max(c.seconds(1) for c in row.values()) for row in costs.values())
+    if limited:
+        platform = _limited(random.Random(f"memory of {seed}"), platform, graph, elements)
     return Problem(graph, costs, platform, Objective(kind, elements, limit), f"teams-{seed}")
+
+
+def _limited(rng: random.Random, platform: Platform, graph: TaskGraph, elements: int) -> Platform:
+    """The platform with memories that may be too small: one for the teams of a node."""
+    whole = sum(task.weight_bytes + elements * task.output_bytes for task in graph.tasks)
+
+    def size() -> int | None:
+        return int(whole * rng.uniform(0.3, 1.0)) + 2 if rng.random() < 0.9 else None
+
+    of_node = {node: size() for node in sorted({device.node for device in platform.devices})}
+    rows = [
+        replace(device, memory=of_node[device.node] if device.cores else size())
+        for device in platform.devices
+    ]
+    return replace(platform, devices=tuple(rows))
 
 
 def _platform(rng: random.Random, sets: tuple[tuple[int, ...], ...]) -> Platform:

@@ -17,23 +17,28 @@ from tests.fuzz.teams_against_brute_force import (
     solvers_for,
 )
 from tvm_hetero.problem import KINDS, Kind
+from tvm_hetero.views.instance import instance_of
 
 
 @pytest.mark.parametrize(
-    ("kinds", "batch", "seeds"),
+    ("kinds", "batch", "limited", "seeds"),
     [
-        (("latency",), 1, range(64)),
-        (("throughput",), 1, range(100, 148)),
-        (("energy", "cost"), 1, range(200, 248)),
-        (("latency", "throughput"), 2, range(300, 320)),
-        (("energy", "cost"), 2, range(400, 424)),
-        (KINDS, 3, range(500, 524)),
+        (("latency",), 1, False, range(64)),
+        (("throughput",), 1, False, range(100, 148)),
+        (("energy", "cost"), 1, False, range(200, 248)),
+        (("latency", "throughput"), 2, False, range(300, 320)),
+        (("energy", "cost"), 2, False, range(400, 424)),
+        (KINDS, 3, False, range(500, 524)),
+        (("latency",), 1, True, range(600, 632)),
+        (("throughput",), 2, True, range(700, 732)),
+        (KINDS, 2, True, range(800, 824)),
     ],
 )
 def test_no_bound_is_above_the_optimum_and_no_solver_beats_it(
-    kinds: tuple[Kind, ...], batch: int, seeds: range
+    kinds: tuple[Kind, ...], batch: int, limited: bool, seeds: range
 ) -> None:
-    found = {s: compare(team_problem(s, kinds, batch), solvers_for(s), 2e3) for s in seeds}
+    problems = {seed: team_problem(seed, kinds, batch, limited=limited) for seed in seeds}
+    found = {seed: compare(made, solvers_for(seed), 2e3) for seed, made in problems.items()}
     closed = sum(verdict in (CLOSED, INFEASIBLE) for verdict, _ in found.values())
     assert closed >= 0.5 * len(seeds)
     assert {seed: texts for seed, (_, texts) in found.items() if texts} == {}
@@ -46,6 +51,14 @@ def test_a_wrong_optimum_is_a_fault_of_bounds_and_of_those_who_prove() -> None:
     assert any(text.startswith("bound ") for text in lower)
     assert any(text.startswith("auto bounds by") for text in lower)
     assert [text for text in higher if text.startswith("auto answers")]
+
+
+def test_in_the_problems_with_limits_memory_binds_and_mostly_suffices() -> None:
+    made = [team_problem(seed, KINDS, 2, limited=True) for seed in range(99)]
+    instances = [instance_of(problem) for problem in made if problem.platform.cliques]
+    assert sum(instance.memories_shared for instance in instances) >= 0.4 * len(instances)
+    closed = [compare(problem, [], 2e3)[0] for problem in made[:40]]
+    assert closed.count(CLOSED) > closed.count(INFEASIBLE) > 0
 
 
 def test_problems_without_a_shared_core_are_passed_over() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tvm_hetero.errors import PlatformError
@@ -46,12 +48,31 @@ def test_cores_that_may_be_shared_exclude_nobody() -> None:
     assert asked.cliques == () and asked.rivals("t0") == ()
 
 
-def test_a_memory_limit_of_a_team_is_refused_since_memory_is_the_nodes() -> None:
-    rows = (Device("a", cores=(0,), memory=8), Device("b", cores=(0, 1)))
-    with pytest.raises(PlatformError, match=r"'a' shares a core with 'b'.*leave 'memory' out"):
+def test_teams_of_a_node_see_one_memory_and_what_else_is_there_its_own() -> None:
+    pairs = [("a", (0,)), ("b", (0, 1)), ("c", (2,)), ("d", (2, 3))]
+    teams = [Device(name, cores=cores, memory=8) for name, cores in pairs]
+    gpu = Device("gpu", target={"kind": "cuda"}, cores=(0,), memory=5)
+    alone = Device("alone", cores=(4,), memory=5)
+    there = [replace(team, name=f"{team.name}1", node="node1", memory=4) for team in teams[:2]]
+    platform = Platform((*teams, gpu, alone, *there))
+    assert platform.shared_memories == ((0, 1, 2, 3), (6, 7))
+    assert platform.memory_of == (0, 0, 0, 0, 4, 5, 6, 6)
+    unlimited = Platform(tuple(replace(team, memory=None) for team in teams))
+    assert unlimited.shared_memories == ()
+    assert Platform(platform.devices, shared_cores=True).shared_memories == ()
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"), [(None, "no 'memory'"), (9, "'memory' 9 B")], ids=["none", "another"]
+)
+def test_limits_that_teams_of_a_node_do_not_agree_on_are_refused(
+    memory: int | None, said: str
+) -> None:
+    rows = (Device("a", cores=(0,), memory=8), Device("b", cores=(0, 1), memory=memory))
+    with pytest.raises(PlatformError, match=f"'a' has 'memory' 8 B and 'b' {said}.*one memory"):
         Platform(rows)
     assert Platform(rows, shared_cores=True).devices == rows
-    assert Platform((rows[0], Device("b", cores=(1,)))).devices[0].memory == 8
+    assert Platform((rows[0], Device("b", cores=(1,), memory=memory))).memory_of == (0, 1)
 
 
 def test_teams_are_nested_where_one_holds_the_other() -> None:

@@ -12,6 +12,8 @@ not count beside it, where times are equal within the schedule's tolerance.
 In steady state (throughput) batches follow each other without end: all that is ever made on or
 copied to a device is there at all times.
 
+Teams of a node that has a limit see one memory: it is followed as one place.
+
 `tvm_hetero.problem.memory`, which solvers and reports use, is another implementation of this rule:
 tests/check/test_independence.py lets the two disagree.
 """
@@ -38,9 +40,9 @@ class Need(NamedTuple):
 
 
 class _Stay(NamedTuple):
-    """Bytes that lie on a device from `begin` to `end` (s)."""
+    """Bytes that lie in a memory from `begin` to `end` (s)."""
 
-    device: str
+    place: str
     bytes: int
     begin: float
     end: float
@@ -64,36 +66,63 @@ def needs(
     weights = _weights(problem, executions)
     stays: dict[str, list[_Stay]] = defaultdict(list)
     for stay in _stays(problem, executions, copies):
-        stays[stay.device].append(stay)
+        stays[stay.place].append(stay)
     blink = of_times(executions)
-    return {name: _largest(weights[name], stays[name], blink) for name in names}
+    places = places_of(problem)
+    found = {place: _largest(weights[place], stays[place], blink) for place in {*places.values()}}
+    return {name: found[places[name]] for name in names}
+
+
+def places_of(problem: Problem) -> dict[str, str]:
+    """The memory that each device sees: its own, or its node's where it is one of several teams.
+
+    Teams are CPU devices of one node of which each has a core in common with another.
+    """
+    platform = problem.platform
+    users = Counter((d.node, core) for d in platform.devices for core in d.cores)
+    found = {}
+    for device in platform.devices:
+        team = any(users[device.node, core] > 1 for core in device.cores)
+        own = device.private or device.kind not in ("llvm", "c", "unknown") or device.memory is None
+        alone = own or not team or platform.shared_cores
+        found[device.name] = f"device {device.name}" if alone else f"node {device.node}"
+    return found
 
 
 def all_bytes(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> Counter[str]:
-    """Weights and all that is ever made on or copied to each device; no moment needs more."""
-    graph, total = problem.graph, _weights(problem, executions)
+    """Weights and all that is ever made on or copied to each device; no moment needs more.
+
+    In the memory of a node's teams one tensor of one execution is once, however it came.
+    """
+    graph, total, places = problem.graph, _weights(problem, executions), places_of(problem)
+    there: set[tuple[str, str, int]] = set()
     for e in executions:
         made = sum(tensor.bytes for tensor in graph.outputs[e.task])
-        total[e.device] += len(e.elements) * (made + graph.unread_bytes(e.task))
+        total[places[e.device]] += len(e.elements) * (made + graph.unread_bytes(e.task))
+        there |= {(places[e.device], t.name, e.elements[0]) for t in graph.outputs[e.task]}
     for hop in copies:
-        total[hop.dst] += len(hop.elements) * graph.tensors[hop.tensor].bytes
-    return total
+        arrival = (places[hop.dst], hop.tensor, hop.elements[0])
+        if not (arrival[0].startswith("node ") and arrival in there):
+            total[arrival[0]] += len(hop.elements) * graph.tensors[hop.tensor].bytes
+        there.add(arrival)
+    return Counter({name: total[place] for name, place in places.items()})
 
 
 def _weights(problem: Problem, executions: Sequence[Execution]) -> Counter[str]:
-    """Bytes of the weights on each device: of every task that runs there, however often."""
+    """Bytes of the weights in each memory: of every task that runs there, however often."""
     total: Counter[str] = Counter()
-    for device, task in {(e.device, e.task) for e in executions}:
-        total[device] += problem.graph.task(task).weight_bytes
+    places = places_of(problem)
+    for place, task in {(places[e.device], e.task) for e in executions}:
+        total[place] += problem.graph.task(task).weight_bytes
     return total
 
 
 def _stays(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> Iterator[_Stay]:
-    graph, makespan = problem.graph, last_end(executions)
+    graph, makespan, places = problem.graph, last_end(executions), places_of(problem)
     maker = {(e.task, n): i for i, e in enumerate(executions) for n in e.elements}
     hops: dict[tuple[str, int | None], list[Copy]] = defaultdict(list)
     for hop in copies:
@@ -105,27 +134,33 @@ def _stays(
                 readers[tensor.name, made_by].append(e)
     for i, e in enumerate(executions):
         count = len(e.elements)
-        yield _Stay(e.device, count * graph.unread_bytes(e.task), e.start, makespan)
+        yield _Stay(places[e.device], count * graph.unread_bytes(e.task), e.start, makespan)
         for tensor in graph.outputs[e.task]:
             key = (tensor.name, i)
-            yield from _follow(e, count * tensor.bytes, hops[key], readers[key])
+            yield from _follow(e, count * tensor.bytes, hops[key], readers[key], places)
 
 
 def _follow(
-    maker: Execution, nbytes: int, hops: Sequence[Copy], readers: Sequence[Execution]
+    maker: Execution,
+    nbytes: int,
+    hops: Sequence[Copy],
+    readers: Sequence[Execution],
+    places: dict[str, str],
 ) -> Iterator[_Stay]:
     """Where one tensor of one execution lies, and from when to when."""
-    begin, end = {maker.device: maker.start}, {maker.device: maker.end}
+    begin, end = {places[maker.device]: maker.start}, {places[maker.device]: maker.end}
     for hop in hops:
-        begin[hop.dst] = min(hop.start, begin.get(hop.dst, hop.start))
-        end[hop.dst] = max(hop.end, end.get(hop.dst, hop.end))
-    uses = [(hop.src, hop.end) for hop in hops] + [(e.device, e.end) for e in readers]
-    for device, last in uses:
+        place = places[hop.dst]
+        begin[place] = min(hop.start, begin.get(place, hop.start))
+        end[place] = max(hop.end, end.get(place, hop.end))
+    uses = [(places[hop.src], hop.end) for hop in hops]
+    uses += [(places[e.device], e.end) for e in readers]
+    for place, last in uses:
         # A reader where the tensor never comes breaks rule 3 or 5; nothing of it lies there.
-        if device in end:
-            end[device] = max(last, end[device])
-    for device, since in begin.items():
-        yield _Stay(device, nbytes, since, end[device])
+        if place in end:
+            end[place] = max(last, end[place])
+    for place, since in begin.items():
+        yield _Stay(place, nbytes, since, end[place])
 
 
 def _largest(weights: int, stays: Sequence[_Stay], blink: float) -> Need:

@@ -131,9 +131,11 @@ class _PlanMaker:
     def __post_init__(self) -> None:
         devices = self.platform.devices
         own = [device for device in devices if not is_host(device)]
-        # The memories: main memory first, then each device that has its own.
+        # The memories: main memory first, then each device that has its own. Of teams, which see
+        # one memory, the first is asked for its size.
+        seen = [devices[d] for d in sorted(set(self.platform.memory_of))]
         self._spaces = [
-            _memory_plan("host", (CPU, 0), [d for d in devices if is_host(d)]),
+            _memory_plan("host", (CPU, 0), [d for d in seen if is_host(d)]),
             *(_memory_plan(d.name, dl_device(self.platform, d), [d]) for d in own),
         ]
         numbers = {space.name: number for number, space in enumerate(self._spaces)}

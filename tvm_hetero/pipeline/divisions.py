@@ -9,8 +9,8 @@ ms on teams of two cores and 1.53 ms on each), so ways are compared by running t
     one core each  where parts are larger, and only where it may be the quickest; its best single
                    device is one core
 
-Of a batch parts of the cores take an element each, which no solver does on teams yet (predicted for
-four images on two cores, Inception-v1: 16.7 ms divided, 20.8 ms on teams): that way comes first.
+Of a batch parts of the cores mostly take an element each, which is sooner found without teams: that
+way comes first.
 
 Only for latency: in a pipeline a core for each request is never behind, and energy and cost are
 not judged by time. Where the most costs are estimates (`ESTIMATING`), for a plan in seconds, there

@@ -269,7 +269,9 @@ def _neighbours(best: DecoderPlan, first: DecoderPlan, step: float, most: int) -
 def _most_batches(request: DecoderRequest, one: Problem) -> int:
     """Batches whose caches fit if memory were in one piece; `one` is the problem of one batch."""
     weights = [sum(task.weight_bytes for task in p.tasks) for p in (one, request.problem(2))]
-    sizes = [device.memory for device in request.platform.devices]
+    platform = request.platform
+    # Teams of a node see one memory.
+    sizes = [platform.devices[d].memory for d in sorted(set(platform.memory_of))]
     each = weights[1] - weights[0]
     if each == 0 or None in sizes:
         return _MOST_IN_FLIGHT

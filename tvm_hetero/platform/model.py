@@ -30,7 +30,14 @@ from tvm_hetero.platform.format import (
     platform_document,
     save_document,
 )
-from tvm_hetero.platform.teams import NodeCore, check_team_memory, devices_on_cores, list_cliques
+from tvm_hetero.platform.teams import (
+    NodeCore,
+    check_team_memory,
+    devices_on_cores,
+    disjoint_families,
+    list_cliques,
+    shared_memories,
+)
 from tvm_hetero.util.documents import nearest, read_document
 from tvm_hetero.util.quote import quote
 
@@ -47,7 +54,7 @@ class Platform:
     ------
     PlatformError
         When it is made: no devices, a repeated name or link, a link or fabric to nowhere, a
-        private device that is no CPU, a memory limit of a device that shares cores.
+        private device that is no CPU, memory limits of teams of one node that differ.
     """
 
     devices: tuple[Device, ...]
@@ -65,7 +72,7 @@ class Platform:
     def __post_init__(self) -> None:
         check_devices(self.devices)
         _check_links(self)
-        check_team_memory(self.devices, self.cliques)
+        check_team_memory(self.devices, self.shared_memories)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Platform:
@@ -145,6 +152,31 @@ class Platform:
     def cliques(self) -> tuple[tuple[int, ...], ...]:
         """Maximal sets of devices, by position, that exclude each other over a common core."""
         return () if self.shared_cores else list_cliques(self.devices)
+
+    @cached_property
+    def families(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of devices, by position, that can all compute at once; without teams there is one.
+
+        See `tvm_hetero.platform.teams.disjoint_families`.
+        """
+        return disjoint_families(self.devices, self.cliques)
+
+    @cached_property
+    def shared_memories(self) -> tuple[tuple[int, ...], ...]:
+        """The devices, by position, of each memory with a limit that several see: teams of a node.
+
+        Each is named by its first device.
+        """
+        return shared_memories(self.devices, self.cliques)
+
+    @cached_property
+    def memory_of(self) -> tuple[int, ...]:
+        """For every device the one that names its memory: itself, but for teams of a node."""
+        found = list(range(len(self.devices)))
+        for row in self.shared_memories:
+            for d in row:
+                found[d] = row[0]
+        return tuple(found)
 
     @cached_property
     def team_cores(self) -> dict[str, tuple[NodeCore, ...]]:

@@ -8,6 +8,10 @@ compute at once (rule 2 of docs/formats.md). What that asks of solvers is less t
                what is left are the maximal cliques                          -> `list_cliques`
 
 With ``shared_cores: true`` nothing is excluded, and there are no cliques.
+
+Teams of a node compute in one memory, the node's. Its limit is said with each of them, and holds
+for what lies there for all of them together, each tensor and the weights of each task once (rule
+6)                                                                          -> `shared_memories`
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.devices import HOST_KINDS, Device
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.units import format_bytes
 
 # A core: its node and its number there.
 NodeCore = tuple[str, int]
@@ -52,20 +57,66 @@ def nested(devices: Sequence[Device], cliques: Sequence[Sequence[int]]) -> bool:
     )
 
 
-def check_team_memory(devices: Sequence[Device], cliques: Sequence[Sequence[int]]) -> None:
-    """Refuse memory limits of devices that share cores: memory belongs to the node.
+def disjoint_families(
+    devices: Sequence[Device], cliques: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], ...]:
+    """Sets of devices that can all compute at once, one for each width of teams, wide ones first.
+
+    Each has the teams of that width, then what is narrower and then what is wider, as far as it
+    shares no core with those before; devices that share none are in all of them.
+    """
+    rivals: dict[int, set[int]] = {d: set() for d in range(len(devices))}
+    for clique in cliques:
+        for d in clique:
+            rivals[d].update(clique)
+    width = [len(device.cores) for device in devices]
+    found: dict[tuple[int, ...], None] = {}
+    for asked in sorted({width[d] for d, row in rivals.items() if row} or {0}, reverse=True):
+        family: set[int] = set()
+        for d in sorted(rivals, key=lambda d: (width[d] > asked, -width[d], d)):
+            if family.isdisjoint(rivals[d]):
+                family.add(d)
+        found[tuple(sorted(family))] = None
+    return tuple(found)
+
+
+def shared_memories(
+    devices: Sequence[Device], cliques: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], ...]:
+    """The teams of each node that see one memory with a limit, rising; the first names it.
+
+    Memory belongs to the node. What has a memory of its own (a GPU, a private device) is in none,
+    and neither is a device that shares no core.
+    """
+    teams = {d for clique in cliques for d in clique}
+    nodes: dict[str, list[int]] = {}
+    for d in sorted(teams):
+        device = devices[d]
+        if device.kind in (*HOST_KINDS, "unknown") and not device.private:
+            nodes.setdefault(device.node, []).append(d)
+    return tuple(
+        tuple(row) for row in nodes.values() if any(devices[d].memory is not None for d in row)
+    )
+
+
+def check_team_memory(devices: Sequence[Device], memories: Sequence[Sequence[int]]) -> None:
+    """Refuse limits that differ between teams of one memory.
 
     Raises
     ------
     PlatformError
-        Naming the first such device.
+        Naming two such devices.
     """
-    for clique in cliques:
-        for d in clique:
-            if devices[d].memory is not None:
-                other = devices[clique[0] if clique[0] != d else clique[1]]
+    for first, *others in memories:
+        one = devices[first]
+        for two in (devices[d] for d in others):
+            if two.memory != one.memory:
                 raise PlatformError(
-                    f"device {quote(devices[d].name)} shares a core with {quote(other.name)} and "
-                    "has a memory of its own; teams of a node see one memory, whose limit is not "
-                    "supported yet: leave 'memory' out of devices that share cores"
+                    f"device {quote(one.name)} has {_limit(one)} and {quote(two.name)} "
+                    f"{_limit(two)}, and both are teams of cores of node {quote(one.node)}, which "
+                    "see one memory; give all teams of a node the node's 'memory', or none of them"
                 )
+
+
+def _limit(device: Device) -> str:
+    return "no 'memory'" if device.memory is None else f"'memory' {format_bytes(device.memory)}"

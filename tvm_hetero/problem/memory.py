@@ -17,6 +17,10 @@ of the schedule, so each lifetime is cut short by it; otherwise rounding would i
 Throughput: every buffer belongs to some batch at all times, so the weights and every tensor made
 on or copied to the device count in full.
 
+Teams of a node see one memory (`Platform.shared_memories`): what is said of a device is then said
+of all of them together, and a tensor or the weights of a task lie there once. Each such device is
+said to need what they need together.
+
 All sizes are bytes times elements. A tensor lives once per execution that made it.
 """
 
@@ -38,9 +42,9 @@ class Peak(NamedTuple):
 
 
 class _TensorLife(NamedTuple):
-    """Something of `bytes` lives on `device` from `start` to `end` (s)."""
+    """Something of `bytes` lives in the memory of `memory` from `start` to `end` (s)."""
 
-    device: str
+    memory: str
     bytes: int
     start: float
     end: float
@@ -63,9 +67,10 @@ def timed_peaks(
     base = _weights(problem, executions)
     lives: dict[str, list[_TensorLife]] = {name: [] for name in base}
     for life in _lives(problem, executions, copies):
-        lives[life.device].append(life)
+        lives[life.memory].append(life)
     cut = tolerance(executions)
-    return {name: _peak(base[name], lives[name], cut) for name in base}
+    peaks = {name: _peak(base[name], lives[name], cut) for name in base}
+    return {name: peaks[memory] for name, memory in _memories(problem).items()}
 
 
 def most_bytes(
@@ -73,35 +78,49 @@ def most_bytes(
 ) -> dict[str, int]:
     """Weights and all that is ever made on or copied to each device: no moment needs more."""
     most = _weights(problem, executions)
-    for device, size in _made_and_copied(problem, executions, copies):
-        most[device] += size
-    return most
+    for memory, size in _made_and_copied(problem, executions, copies):
+        most[memory] += size
+    return {name: most[memory] for name, memory in _memories(problem).items()}
+
+
+def _memories(problem: Problem) -> dict[str, str]:
+    """For every device the one that names its memory: itself, or the first team of its node."""
+    names = problem.platform.names
+    return dict(zip(names, (names[d] for d in problem.platform.memory_of), strict=True))
 
 
 def _weights(problem: Problem, executions: Sequence[Execution]) -> dict[str, int]:
-    result = dict.fromkeys(problem.platform.names, 0)
-    for task, device in {(e.task, e.device) for e in executions}:
-        result[device] += problem.graph.task(task).weight_bytes
+    result, memories = dict.fromkeys(problem.platform.names, 0), _memories(problem)
+    for task, memory in {(e.task, memories[e.device]) for e in executions}:
+        result[memory] += problem.graph.task(task).weight_bytes
     return result
 
 
 def _made_and_copied(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> Iterable[tuple[str, int]]:
-    """(device, bytes) of every buffer of the steady state."""
-    graph = problem.graph
+    """(memory, bytes) of every buffer of the steady state; in a memory of teams each is once."""
+    graph, memories = problem.graph, _memories(problem)
+    shared = {problem.platform.names[row[0]] for row in problem.platform.shared_memories}
+    home = {(e.task, n): memories[e.device] for e in executions for n in e.elements}
     for e in executions:
         size = graph.unread_bytes(e.task) + sum(t.bytes for t in graph.outputs[e.task])
-        yield e.device, size * len(e.elements)
+        yield memories[e.device], size * len(e.elements)
+    seen: set[tuple[str, tuple[int, ...], str]] = set()
     for copy in copies:
-        yield copy.dst, graph.tensors[copy.tensor].bytes * len(copy.elements)
+        memory, tensor = memories[copy.dst], graph.tensors[copy.tensor]
+        key = (copy.tensor, copy.elements, memory)
+        if memory in shared and (key in seen or home.get((tensor.src, copy.elements[0])) == memory):
+            continue
+        seen.add(key)
+        yield memory, tensor.bytes * len(copy.elements)
 
 
 def _lives(
     problem: Problem, executions: Sequence[Execution], copies: Sequence[Copy]
 ) -> list[_TensorLife]:
     """Where everything lives, from when to when."""
-    graph = problem.graph
+    graph, memories = problem.graph, _memories(problem)
     maker = {(e.task, n): i for i, e in enumerate(executions) for n in e.elements}
     starts: dict[tuple[str, int, str], float] = {}
     ends: dict[tuple[str, int, str], float] = {}
@@ -109,32 +128,33 @@ def _lives(
     # Begin: where a tensor is made, and at the far end of each of its hops.
     for i, e in enumerate(executions):
         for tensor in graph.outputs[e.task]:
-            starts[tensor.name, i, e.device], ends[tensor.name, i, e.device] = e.start, e.end
+            key = (tensor.name, i, memories[e.device])
+            starts[key], ends[key] = e.start, e.end
     hops = [(c, maker.get((graph.tensors[c.tensor].src, c.elements[0]), -1)) for c in copies]
     for c, i in hops:
-        key = (c.tensor, i, c.dst)
+        key = (c.tensor, i, memories[c.dst])
         starts[key] = min(starts.get(key, c.start), c.start)
         ends[key] = max(ends.get(key, c.end), c.end)
 
     # End: the last hop away, the last reader.
     for c, i in hops:
-        key = (c.tensor, i, c.src)
+        key = (c.tensor, i, memories[c.src])
         ends[key] = max(ends.get(key, c.end), c.end)
     for e in executions:
         for tensor in graph.inputs[e.task]:
             for n in e.elements:
-                key = (tensor.name, maker.get((tensor.src, n), -1), e.device)
+                key = (tensor.name, maker.get((tensor.src, n), -1), memories[e.device])
                 ends[key] = max(ends.get(key, e.end), e.end)
 
     lives = []
-    for (tensor_name, i, device), start in starts.items():
+    for (tensor_name, i, memory), start in starts.items():
         if i >= 0:
             size = graph.tensors[tensor_name].bytes * len(executions[i].elements)
-            lives.append(_TensorLife(device, size, start, ends[tensor_name, i, device]))
+            lives.append(_TensorLife(memory, size, start, ends[tensor_name, i, memory]))
     last = makespan(executions)
     for e in executions:
         unread = graph.unread_bytes(e.task) * len(e.elements)
-        lives.append(_TensorLife(e.device, unread, e.start, last))
+        lives.append(_TensorLife(memories[e.device], unread, e.start, last))
     return lives
 
 

@@ -8,7 +8,8 @@ never on the clock, so that the same problem gets the same answer.
     latency         heuristics, milp-split for as long as easy problems take, hill climbing on
                     large graphs, annealing, then milp-split again; where memory binds, count-dp
                     on many devices, segments, annealing, memory, cpsat, and segments again
-    ... batches     heuristics on whole batches, then batches, which divides them
+    ... batches     heuristics on whole batches (of teams, on whole elements), then batches, which
+                    divides them
     throughput      whole elements of a batch; throughput (all rungs of its own), then shares of
                     batches, then annealing for free placements; with many devices, count-dp before
                     all. Where modules can be listed and no memory binds, milp-split comes first,
@@ -99,12 +100,17 @@ def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:
     if len(problem.tasks) > LARGE:
         quickest = [Stage("one-pass", _QUICK), Stage("single", _QUICK)]
         return quickest, [Stage("heft", 0.5), Stage("annealing", 0.2)]
-    moldable = _MOLDABLE if problem.platform.cliques else ()
+    moldable: tuple[str, ...] = _MOLDABLE if problem.platform.cliques else ()
+    # All cores for an element at a time, and one core for each element, are among its ways.
+    moldable += ("elements",) if problem.platform.cliques and problem.batch > 1 else ()
     quick = [Stage(name, _QUICK) for name in (*_HEURISTICS, *moldable)]
     if len(problem.tasks) > _CLIMBED or any(instance_of(problem).memory_binds):
         quick = [Stage("one-pass", _QUICK), *quick]
     if problem.objective.kind == "latency":
         return quick, _for_latency(problem)
+    if problem.platform.cliques and any(instance_of(problem).memory_binds):
+        # Lists get stuck where memory binds; who does not, plans for latency.
+        return quick, [Stage("quickest", 0.7)]
     splits = problem.batch == 1 and split.helps(instance_of(problem))
     first = [Stage("milp-split", 0.3)] if splits else []
     return quick, [*first, Stage("annealing", 0.2), Stage("cpsat", 0.4 if splits else 0.7)]
@@ -126,9 +132,6 @@ def _for_throughput(problem: Problem) -> list[Stage]:
 
 
 def _for_latency(problem: Problem) -> list[Stage]:
-    if problem.batch > 1 and problem.platform.cliques:
-        # `batches` knows no teams: the batch stays divided as the heuristics divide it.
-        return [ANNEALING_ALONE, Stage("cpsat", 0.7)]
     if problem.batch > 1:
         return [Stage("batches", 1.0)]
     # Where a move is dear, climbing from the best heuristic gains more than annealing does.

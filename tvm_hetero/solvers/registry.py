@@ -7,22 +7,25 @@ A solver is a function ``(problem, options) -> Schedule``. Whoever is to be aske
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
-from tvm_hetero.errors import SolverError, UsageError
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.teams import nested
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
 from tvm_hetero.util.documents import nearest
+from tvm_hetero.views.instance import instance_of
 
 # Objectives for which a solver knows devices that share cores.
 _NO_TEAMS: tuple[str, ...] = ()
 _LATENCY: tuple[str, ...] = ("latency",)
 _LOADS: tuple[str, ...] = ("latency", "throughput")
 _TIMES: tuple[str, ...] = ("latency", "energy", "cost")
+_PRICES: tuple[str, ...] = ("energy", "cost")
 _ALL: tuple[str, ...] = ("latency", "throughput", "energy", "cost")
 
 
@@ -36,45 +39,58 @@ class _Ours(NamedTuple):
     baseline : whether it is there to be compared with: the field knows it, and `auto` never asks
         it since it never found the best answer.
     teams : the objectives for which it knows teams (devices that share cores).
+    shared_memory : whether it knows that teams of a node see one memory, where that is scarce.
     """
 
     module: str
     bounds_itself: bool = False
     baseline: bool = False
     teams: tuple[str, ...] = _NO_TEAMS
+    shared_memory: bool = False
 
 
 # By name. Modules are imported on first use, since OR-tools takes a second to load.
 _OURS = {
-    "annealing": _Ours("tvm_hetero.solvers.search.annealing", teams=_LOADS),
-    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL),
-    "batches": _Ours("tvm_hetero.solvers.batches.solver"),
+    "annealing": _Ours("tvm_hetero.solvers.search.annealing", teams=_LOADS, shared_memory=True),
+    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL, shared_memory=True),
+    "batches": _Ours("tvm_hetero.solvers.batches.solver", teams=_LATENCY, shared_memory=True),
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
-    "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL),
-    "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL),
-    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS),
-    "elements": _Ours("tvm_hetero.solvers.throughput.whole_elements"),
-    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver", teams=_LOADS),
-    "genetic": _Ours("tvm_hetero.solvers.search.genetic", baseline=True, teams=_LOADS),
-    "greedy": _Ours("tvm_hetero.solvers.lists.greedy", baseline=True, teams=_ALL),
-    "heft": _Ours("tvm_hetero.solvers.lists.heft", teams=_ALL),
-    "hill-climbing": _Ours("tvm_hetero.solvers.search.hill_climbing", teams=_LOADS),
+    "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL, shared_memory=True),
+    "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL, shared_memory=True),
+    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS, shared_memory=True),
+    "elements": _Ours(
+        "tvm_hetero.solvers.throughput.whole_elements", teams=_ALL, shared_memory=True
+    ),
+    "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver", teams=_LOADS, shared_memory=True),
+    "genetic": _Ours(
+        "tvm_hetero.solvers.search.genetic", baseline=True, teams=_LOADS, shared_memory=True
+    ),
+    "greedy": _Ours(
+        "tvm_hetero.solvers.lists.greedy", baseline=True, teams=_ALL, shared_memory=True
+    ),
+    "heft": _Ours("tvm_hetero.solvers.lists.heft", teams=_ALL, shared_memory=True),
+    "hill-climbing": _Ours(
+        "tvm_hetero.solvers.search.hill_climbing", teams=_LOADS, shared_memory=True
+    ),
     "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
-    "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL),
+    "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL, shared_memory=True),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver", baseline=True, teams=_LOADS),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
-    "one-width": _Ours("tvm_hetero.solvers.lists.one_width", teams=_ALL),
+    "one-width": _Ours("tvm_hetero.solvers.lists.one_width", teams=_ALL, shared_memory=True),
     "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
-    "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL),
-    "random-walk": _Ours("tvm_hetero.solvers.search.random_walk", baseline=True, teams=_LOADS),
+    "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL, shared_memory=True),
+    "quickest": _Ours("tvm_hetero.solvers.quickest", teams=_PRICES, shared_memory=True),
+    "random-walk": _Ours(
+        "tvm_hetero.solvers.search.random_walk", baseline=True, teams=_LOADS, shared_memory=True
+    ),
     "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
-    "single": _Ours("tvm_hetero.solvers.lists.best_single", teams=_ALL),
+    "single": _Ours("tvm_hetero.solvers.lists.best_single", teams=_ALL, shared_memory=True),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
-    "work-area": _Ours("tvm_hetero.solvers.lists.work_area", teams=_ALL),
+    "work-area": _Ours("tvm_hetero.solvers.lists.work_area", teams=_ALL, shared_memory=True),
 }
 _REGISTERED: dict[str, Solver] = {}
 
@@ -126,11 +142,22 @@ def check_name(name: str) -> None:
 
 
 def knows_teams(name: str, problem: Problem) -> bool:
-    """Whether a solver knows devices that share cores, if the problem has any.
+    """Whether a solver knows devices that share cores, if the problem has any, and their memory.
 
     Those that were registered from outside are asked: the judge looks at what they answer.
     """
-    return not problem.platform.cliques or _plans_teams(name, problem.objective)
+    if not problem.platform.cliques or name in _REGISTERED:
+        return True
+    if not _plans_teams(name, problem.objective):
+        return False
+    return _OURS[name].shared_memory or not _is_memory_shared(problem)
+
+
+def _is_memory_shared(problem: Problem) -> bool:
+    """Whether teams see one memory that may be too small for what they may put there."""
+    with suppress(InfeasibleError):
+        return bool(problem.platform.shared_memories) and instance_of(problem).memories_shared
+    return False
 
 
 def _plans_teams(name: str, objective: Objective) -> bool:
@@ -163,6 +190,22 @@ def check_teams(platform: Platform, objective: Objective, name: str) -> None:
         raise SolverError(
             f"solver {name!r} does not know devices that share cores ({some}) for "
             f"{objective.kind}; use one of {able}, or give each device its own cores"
+        )
+
+
+def check_shared_memory(problem: Problem, name: str) -> None:
+    """Refuse what a solver cannot do where teams see a memory that may be too small.
+
+    Raises
+    ------
+    SolverError
+        If the solver does not know such memories.
+    """
+    if not knows_teams(name, problem):
+        able = ", ".join(other for other in names() if knows_teams(other, problem))
+        raise SolverError(
+            f"solver {name!r} does not know a memory that several teams of cores see, and the "
+            f"limits of this platform's may be too small; use one of {able}, or leave 'memory' out"
         )
 
 

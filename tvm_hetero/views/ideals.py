@@ -23,6 +23,7 @@ all chains of ideals is a lower bound of the problem, and mostly its value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -138,6 +139,7 @@ class IdealFamily:
         ends = np.array([[True, False]] * len(ideals))
         self._held = np.hstack([ideals, ends.reshape(len(ideals), 2)])
         self._words = _packed(ideals)
+        self._ways: UInt64Array | None = None
         self._add_tasks()
         self._add_tensors()
 
@@ -165,7 +167,7 @@ class IdealFamily:
         self.work = whole @ work[:count]
         self.barred = whole @ barred[:count]
         self._bars = bool(barred.any())
-        self._block_work = np.where(barred[:count] > 0, np.inf, work[:count])
+        self.block_work = np.where(barred[:count] > 0, np.inf, work[:count])
         self.own = self.ideals.astype(np.int64) @ own[:count]
         self._member = member
 
@@ -185,6 +187,36 @@ class IdealFamily:
         self.open = self.made & (self.read < self.readers)
         self._leaving = self.open.astype(np.float64) @ self._leave
 
+    @property
+    def kind_hops(self) -> tuple[FloatArray, FloatArray]:
+        """(tensors, kinds): least seconds to leave a device of each kind, and to arrive."""
+        return self._leave, self._arrive
+
+    def restrict(self, ways: BoolArray) -> None:
+        """Let stages lead only from a way to use the devices to the next, both of their ideals.
+
+        Parameters
+        ----------
+        ways : (ideals, ways), by the number of devices of each kind, the last kind's the lowest
+            digit; at most 64 of them.
+        """
+        sizes = [len(kind.devices) + 1 for kind in self.kinds]
+        number = np.arange(ways.shape[1])
+        self._ways = _as_bits(ways)
+        self._steps = []
+        for k, size in enumerate(sizes):
+            stride = math.prod(sizes[k + 1 :])
+            free = number // stride % size + 1 < size
+            self._steps.append((np.uint64(stride), _as_bits(free[None, :])[0]))
+
+    def _can_follow(self, i: int, later: IntArray) -> BoolArray:
+        """Whether some way of ideal `i` and one device more is a way of a later one."""
+        assert self._ways is not None, "asked where ways are restricted"
+        reached = np.uint64(0)
+        for stride, free in self._steps:
+            reached |= (self._ways[i] & free) << stride
+        return np.asarray(self._ways[later] & reached != 0)
+
     @cached_property
     def additive(self) -> bool:
         """Whether a stage costs the work of its blocks and nothing else counts."""
@@ -203,7 +235,7 @@ class IdealFamily:
         else:
             for b, row in enumerate(self.blocks.before):
                 free = ~self.ideals[:, b] & self.ideals[:, list(row)].all(axis=1)
-                with_it = self.work[free] + self._block_work[b]
+                with_it = self.work[free] + self.block_work[b]
                 found[free] = np.minimum(found[free], with_it)
         return np.asarray(found.T - 1e-12 * self.work[-1][:, None])
 
@@ -219,6 +251,8 @@ class IdealFamily:
         if self._bars:
             allowed &= self.barred[i + 1 :] == self.barred[i]
         near = np.flatnonzero(allowed.any(axis=1)) + i + 1
+        if self._ways is not None:
+            near = near[self._can_follow(i, near)]
         if not self.nested:
             for column in self._words:
                 near = near[(column[near] & column[i]) == column[i]]
@@ -239,6 +273,12 @@ class IdealFamily:
                 loads[hold > kind.capacity, k] = np.inf
         loads[loads > most] = np.inf
         return near, loads.T
+
+
+def _as_bits(flags: BoolArray) -> UInt64Array:
+    """Rows of at most 64 flags as numbers, the first flag the lowest bit."""
+    bits = np.left_shift(np.uint64(1), np.arange(flags.shape[1], dtype=np.uint64))
+    return np.asarray(np.where(flags, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64))
 
 
 def _packed(flags: BoolArray) -> list[UInt64Array]:

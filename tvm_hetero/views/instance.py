@@ -11,6 +11,7 @@ one part that holds the whole batch, and the number of a part is the position of
     devices[v]      the devices that may run v; tasks of one color share the intersection
     tensors         what flows: maker, readers (parts that share an element), bytes
     route(j, k, b)  the hops (a, c) that carry b bytes from device j to device k (rule 3)
+    memory_of[d]    the device that names the memory d sees: d, or the first team of its node
     cores[d]        what an execution on device d keeps busy: d itself; of a team, its shared cores
     resources(hop)  what a hop keeps busy: ends without a copy engine, an exclusive link (rule 4)
 
@@ -23,6 +24,7 @@ devices on for exclusive links, and after these for shared cores, one for each c
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,6 +85,7 @@ class Instance:
             unread[i] * len(own) for i, own in zip(self.task_of, self.elements, strict=True)
         )
         self.capacity = tuple(device.memory for device in platform.devices)
+        self.memory_of = platform.memory_of
         self.tensors = tuple(flow for t in graph.tensors.values() for flow in self._flows(t))
         flows = list(enumerate(self.tensors))
         self.inputs = _by_task(len(self.tasks), ((r, t) for t, f in flows for r in f.readers))
@@ -285,12 +288,22 @@ class Instance:
             held = self.weights[parts[0]] + sum(self.unread[v] for v in parts)
             own[places] = own.get(places, 0) + held
         for places, held in own.items():
-            for d in places:
+            for d in {self.memory_of[d] for d in places}:
                 throughout[d] += held
         return tuple(
-            limit is not None and everywhere + held > limit
-            for held, limit in zip(throughout, self.capacity, strict=True)
+            limit is not None and everywhere + throughout[memory] > limit
+            for memory, limit in zip(self.memory_of, self.capacity, strict=True)
         )
+
+    @cached_property
+    def shares_memory(self) -> tuple[bool, ...]:
+        """For each device, whether others (teams of its node) see the memory that it sees."""
+        return tuple(self.memory_of.count(memory) > 1 for memory in self.memory_of)
+
+    @cached_property
+    def memories_shared(self) -> bool:
+        """Whether a memory that can be too small is one that several devices see."""
+        return any(map(operator.and_, self.shares_memory, self.memory_binds))
 
     @cached_property
     def contended(self) -> bool:

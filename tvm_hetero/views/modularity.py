@@ -134,6 +134,7 @@ class Piece(Instance):
     def __init__(self, whole: Instance, parts: Sequence[int]) -> None:
         local = {v: p for p, v in enumerate(parts)}
         self.problem, self.names, self.capacity = whole.problem, whole.names, whole.capacity
+        self.memory_of = whole.memory_of
         self.whole, self.parts = whole, tuple(parts)
         self.tasks = tuple(whole.tasks[v] for v in parts)
         self.elements = tuple(whole.elements[v] for v in parts)

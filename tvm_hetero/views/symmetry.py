@@ -6,6 +6,7 @@ A *symmetry* is a permutation p of the devices that leaves the problem as it is:
     what tasks cost      every task has the same cost table on p(d) and d, or none on both
     how devices join     link(p(a), p(b)) has bandwidth, latency and exclusiveness of link(a, b)
     who excludes whom    p of the devices on a core are those on a core (of as many cores each)
+    who shares memory    p of the devices that see one memory are those that see one
     which way data goes  the path from p(a) to p(b) is p of the path from a to b
 
 The last follows from the third unless two paths tie: ties fall to the order of the devices. Whether
@@ -130,7 +131,7 @@ def find_symmetry(problem: Problem) -> Symmetry:
     paths = path_judge(problem, links)
     if paths is None:
         return Symmetry(count)
-    cliques = frozenset(frozenset(clique) for clique in platform.cliques)
+    cliques = frozenset(map(frozenset, (*platform.cliques, *platform.shared_memories)))
 
     def apart(permutation: Permutation) -> bool:
         moved = (frozenset(permutation[d] for d in clique) for clique in cliques)

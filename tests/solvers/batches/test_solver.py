@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +17,7 @@ from tests.solvers.examples import counted, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.bounds.latency.batch import batch_bound
+from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import SolverError
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
@@ -207,3 +210,76 @@ def test_a_division_that_does_not_add_up_is_refused() -> None:
     short = Streams(start.counts - 1, start.device, start.sequence)
     with pytest.raises(SolverError, match="failed with code 1"):
         search.anneal(short, work=10, seed=0, heat=0.0, deadline=1.0)
+
+
+def layered(seed: int, batch: int, cores: int = 4) -> Problem:
+    """Twelve tasks in a random graph, on teams of a node's cores."""
+    rng = random.Random(seed)
+    names = [f"t{i}" for i in range(12)]
+    edges = [
+        Edge(a, b, 8) for i, b in enumerate(names) for a in names[max(0, i - 4) : i]
+        if rng.random() < 0.4
+    ]  # fmt: skip
+    sets = [
+        tuple(range(first, first + width))
+        for width in (1, 2, 4)
+        for first in range(0, cores, width)
+    ]
+    devices = tuple(Device(f"c{own[0]}x{len(own)}", cores=own, overlap=True) for own in sets)
+    costs = {}
+    for name in names:
+        work, serial = rng.uniform(1, 5), rng.choice([0.0, 0.1, 0.5])
+        costs[name] = {
+            d.name: Cost(((1, work * (serial + (1 - serial) / len(d.cores))),)) for d in devices
+        }
+    fabric = Fabric("node0", latency=0.01)
+    graph = TaskGraph([Task(name) for name in names], edges)
+    return Problem(graph, costs, Platform(devices, fabrics=(fabric,)), Objective("latency", batch))
+
+
+def ways_of_a_pool(problem: Problem, cores: int = 4) -> tuple[float, float]:
+    """All cores for every task, element after element; and each element on a core, dealt out."""
+    alone = {
+        width: sum(problem.seconds(task.id, f"c0x{width}", 1) for task in problem.tasks)
+        for width in (1, cores)
+    }
+    return problem.batch * alone[cores], math.ceil(problem.batch / cores) * alone[1]
+
+
+@pytest.mark.parametrize(("seed", "batch"), [(1, 2), (2, 3), (3, 4), (4, 6)])
+def test_on_teams_auto_is_behind_no_pool_of_threads_and_no_core_an_element(
+    seed: int, batch: int
+) -> None:
+    problem = layered(seed, batch)
+    found = solve(problem, "auto", counted(time_limit=1.0))
+    assert check_schedule(problem, found) == []
+    assert found.value <= min(ways_of_a_pool(problem)) * (1 + 1e-9)
+    own = solve(problem, "batches", counted(time_limit=1.0))
+    assert check_schedule(problem, own) == []
+    # From its own starts, which copy what need not be copied: as good but for that.
+    assert own.value <= min(ways_of_a_pool(problem)) * 1.02
+
+
+def test_the_search_of_divisions_keeps_all_cores_of_a_team_busy() -> None:
+    search = StreamSearch(Instance(layered(1, 2)))
+    wide, narrow = (search.instance.names.index(name) for name in ("c0x4", "c0x1"))
+    pair = by_speed(search, [wide, narrow], 1, 1)
+    found = search.anneal(pair, work=1, seed=0, heat=0.0, deadline=1.0)
+    instance, placement, _ = search.divided(pair)
+    load = sum(instance.seconds[v][d] for v, d in enumerate(placement))
+    # Every team here is on core 0: nothing runs beside anything.
+    assert {wide, narrow} >= set(placement) and found.value >= load
+
+
+@pytest.mark.filterwarnings("error:solver 'batches' found nothing")
+def test_a_task_that_is_alone_in_its_color_is_not_divided() -> None:
+    given_ = chain(1, ((1, 1.0),), 2)
+    task = replace(given_.tasks[0], color="red")
+    problem = replace(given_, graph=TaskGraph([task], []))
+    found = solve(problem, "batches", QUICK)
+    assert check_schedule(problem, found) == []
+    assert found.value == 2.0
+    instance, placement, _ = (search := StreamSearch(Instance(problem))).divided(
+        by_speed(search, [0, 1], 1, 1)
+    )
+    assert len(instance) == len(set(placement)) == 1

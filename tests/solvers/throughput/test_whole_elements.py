@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -10,8 +12,11 @@ from tests.solvers.throughput.test_fewer_transfers import chain, free_links
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import HeteroError, SolverError
-from tvm_hetero.problem import Cost, Objective
+from tvm_hetero.platform import Device, Fabric, Platform
+from tvm_hetero.problem import Cost, Kind, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.solvers import solve
+from tvm_hetero.solvers.throughput.whole_elements import solve as solve_elements
 
 
 def test_equal_devices_share_a_batch_and_the_bound_proves_it() -> None:
@@ -67,7 +72,49 @@ def test_auto_ends_within_the_gap_that_is_asked_for() -> None:
     assert exact.value < rough.value and exact.status == "optimal"
 
 
-def test_elements_of_a_latency_problem_are_refused() -> None:
-    problem = chain([(1.0, 1.0)], batch=2).with_objective(Objective("latency", 2))
-    with pytest.raises(HeteroError, match="serves throughput"):
-        solve(problem, "elements")
+def test_a_batch_that_is_there_at_once_is_shared_as_well() -> None:
+    problem = chain([(1.0, 1.0), (2.0, 2.0)], batch=4).with_objective(Objective("latency", 4))
+    found = solve(problem, "elements")
+    assert (found.value, found.status) == (6.0, "optimal")
+    rows = tuple(replace(device, price=3600.0) for device in problem.platform.devices)
+    priced = replace(problem, platform=replace(problem.platform, devices=rows))
+    late = priced.with_objective(Objective("cost", 4, latency_limit=6.0))
+    assert solve_elements(late, counted()).value == 12.0
+    with pytest.raises(HeteroError, match="not within the latency limit"):
+        solve_elements(late.with_objective(Objective("cost", 4, latency_limit=5.9)), counted())
+
+
+def on_a_core_or_two(kind: Kind, batch: int, speedup: float, table: bool = False) -> Problem:
+    """A chain of two tasks on one core, on the other, and `speedup` times as fast on both."""
+    sets = {"one": (0,), "other": (1,), "both": (0, 1)}
+    devices = tuple(Device(name, cores=cores, overlap=True) for name, cores in sets.items())
+    graph = TaskGraph([Task("a"), Task("b")], [Edge("a", "b", 8)])
+
+    def cost(cores: tuple[int, ...]) -> Cost:
+        one = 4.0 / (speedup if len(cores) > 1 else 1.0)
+        return Cost(((1, one), (2, one * 3))) if table else Cost(((1, one),))
+
+    costs = {name: {d: cost(cores) for d, cores in sets.items()} for name in "ab"}
+    platform = Platform(devices, fabrics=(Fabric("node0"),))
+    return Problem(graph, costs, platform, Objective(kind, batch))
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+@pytest.mark.parametrize(
+    ("batch", "speedup", "value", "used"),
+    [(2, 1.5, 8.0, {"one", "other"}), (2, 2.5, 6.4, {"both"}), (3, 1.8, 8 / 0.6, {"both"})],
+)
+def test_an_element_has_a_core_of_its_own_or_all_of_them(
+    kind: Kind, batch: int, speedup: float, value: float, used: set[str]
+) -> None:
+    problem = on_a_core_or_two(kind, batch, speedup)
+    found = solve_elements(problem, counted())
+    assert check_schedule(problem, found) == []
+    assert found.value == pytest.approx(value)
+    assert {execution.device for execution in found.executions} == used
+    assert solve(problem, "auto", counted(time_limit=1.0)).value <= value * (1 + 1e-9)
+
+
+def test_elements_go_one_after_the_other_where_together_they_take_longer() -> None:
+    problem = on_a_core_or_two("latency", 4, 2.5, table=True)
+    assert solve_elements(problem, counted()).value == pytest.approx(4 * 2 * 4 / 2.5)

@@ -7,9 +7,10 @@ more, batches pass through the graph in rounds. An empty stream costs nothing, s
 merging are the same move: elements pass from one stream to the next
 (src/search/stream_search.cc).
 
-What the search knows: tables of costs, order of data, copies as delays, weights in memory, the
-objective. What it does not: copies that block devices or links, live tensors. It proposes
-divisions; `batches` times them by all rules and improves them by a search that knows those.
+What the search knows: tables of costs, order of data, copies as delays, weights in memory, cores
+that teams share, the objective. What it does not: copies that block devices or links, live tensors.
+It proposes divisions; `batches` times them by all rules and improves them by a search that knows
+those.
 
 Tasks that take no time (inputs, outputs) pass their elements on one by one.
 """
@@ -50,6 +51,9 @@ class _RangeProblem(ctypes.Structure):
         ),
         ("span", ctypes.c_double),
         ("limit", ctypes.c_double),
+        ("cores", ctypes.c_int32),
+        ("core_begin", ctypes.c_void_p),
+        ("core", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -125,6 +129,7 @@ class StreamSearch:
         self.seconds = _seconds(instance)
         self.loose = _loose(instance, self.seconds)
         self._arrays = self._flatten()
+        self._cores = _cores(instance)
 
     def __len__(self) -> int:
         return len(self.instance)
@@ -194,6 +199,7 @@ class StreamSearch:
             len(self), len(self.instance.names), streams, self.batch, len(rows["in_task"]),
             *(row.ctypes.data for row in rows.values()),
             span, math.inf if limit is None else limit,
+            1 + int(self._cores[1].max()), *(row.ctypes.data for row in self._cores),
         )  # fmt: skip
 
     def _flatten(self) -> dict[str, AnyArray]:
@@ -207,7 +213,9 @@ class StreamSearch:
         rows = [pair for row in into for pair in row]
         latency, inverse = _copies(instance)
         busy, span = _prices(instance)
-        colored = {v: g for g, own in enumerate(instance.groups) if len(own) > 1 for v in own}
+        colored = {
+            v: g for g, own in enumerate(instance.groups) if is_colored(instance, g) for v in own
+        }
         capacity = [math.inf if limit is None else float(limit) for limit in instance.capacity]
         return {
             "seconds": np.ascontiguousarray(self.seconds),
@@ -225,6 +233,20 @@ class StreamSearch:
             "busy_price": busy,
             "span_price": span,
         }
+
+
+def is_colored(instance: Instance, group: int) -> bool:
+    """Whether the parts of a group share a device, be it a single task, however it is divided."""
+    task = instance.task_of[instance.groups[group][0]]
+    return instance.problem.graph.tasks[task].color is not None
+
+
+def _cores(instance: Instance) -> tuple[Int32Array, Int32Array]:
+    """What an execution on each device keeps busy: where its row begins, and all rows."""
+    rows = instance.cores
+    number = {r: i for i, r in enumerate(sorted({r for row in rows for r in row}))}
+    begin = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    return begin, np.array([number[r] for row in rows for r in row], np.int32)
 
 
 def _seconds(instance: Instance) -> FloatArray:
@@ -249,7 +271,7 @@ def _loose(instance: Instance, seconds: FloatArray) -> list[bool]:
             instance.tensors[t].readers for t in instance.outputs[v]
         )
         free = not np.where(np.isfinite(seconds[i]), seconds[i], 0.0).any()
-        found.append(outer and free and len(instance.groups[instance.group_of[v]]) == 1)
+        found.append(outer and free and not is_colored(instance, instance.group_of[v]))
     return found
 
 

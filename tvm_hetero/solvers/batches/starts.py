@@ -10,6 +10,7 @@ A batch may go through in R rounds, each shared like that, so that the last task
 overlap the first of the next; with spare (empty) streams a device may get a second range of its
 own                                                   -> `by_speed`
 The other way is to take each task whole, as a schedule of whole batches does it  -> `as_placed`
+Of teams, which share cores, those of one width share the batch: a few starts for each width.
 `menu` lists them for an instance. A task that a device of its stream cannot run goes to the device
 that is quickest for it.
 """
@@ -22,13 +23,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
+from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch, is_colored
 from tvm_hetero.views.array_types import FloatArray, Int32Array
 
 # (spare streams a device, rounds); more rounds where memory is short.
 # Starts that mostly win are there more than once: searches from one start end apart.
 _MENU = ((1, 1), (1, 1), (1, 1), (2, 1), (2, 1), (1, 2), (1, 2), (1, 3), (1, 4), (1, 8))
 _FRUGAL = ((1, 16), (1, 32), (1, 64))
+# The menu of each width of teams.
+_OF_A_WIDTH = ((1, 1), (2, 1), (1, 2), (1, 4))
 # Streams of one task: the time of a decoding grows with them.
 _MOST_STREAMS = 64
 # Devices that take part are those that can run this part of the tasks.
@@ -37,13 +40,16 @@ _ABLE = 0.5
 
 def menu(search: StreamSearch, whole: Schedule | None) -> list[Streams]:
     """The starts for an instance, in a fixed order; at least one."""
-    devices = _workers(search)
     scarce = any(search.instance.memory_binds)
-    found = [] if whole is None else [as_placed(search, whole)]
-    for spare, rounds in (*_MENU, *(_FRUGAL if scarce else ())):
-        streams = spare * rounds * len(devices)
-        if rounds <= search.batch and (spare * rounds == 1 or streams <= _MOST_STREAMS):
-            found.append(by_speed(search, devices, spare, rounds))
+    families = search.instance.problem.platform.families
+    own = _MENU if len(families) == 1 else _OF_A_WIDTH
+    found = [] if whole is None else [as_placed(search, whole, _workers(search, families[-1]))]
+    for family in families:
+        devices = _workers(search, family)
+        for spare, rounds in (*own, *(_FRUGAL if scarce else ())):
+            streams = spare * rounds * len(devices)
+            if rounds <= search.batch and (spare * rounds == 1 or streams <= _MOST_STREAMS):
+                found.append(by_speed(search, devices, spare, rounds))
     return found
 
 
@@ -91,9 +97,8 @@ def by_speed(search: StreamSearch, devices: Sequence[int], spare: int, rounds: i
     return _finished(search, counts, home)
 
 
-def as_placed(search: StreamSearch, schedule: Schedule) -> Streams:
+def as_placed(search: StreamSearch, schedule: Schedule, devices: Sequence[int]) -> Streams:
     """Every task whole on the device that takes most of it in a schedule, with spare streams."""
-    devices = _workers(search)
     index = search.instance.problem.platform.index
     most: dict[str, tuple[int, int]] = {}
     for execution in schedule.executions:
@@ -115,25 +120,24 @@ def _finished(search: StreamSearch, counts: Int32Array, home: Int32Array) -> Str
     instance = search.instance
     for i, v in enumerate(instance.order):
         home[i] = np.where(able[i, home[i]], home[i], quickest[i])
-        group = instance.groups[instance.group_of[v]]
-        if search.loose[i] or len(group) > 1:
+        if search.loose[i] or is_colored(instance, instance.group_of[v]):
             counts[i] = 0
             counts[i, 0] = search.batch
     places = {v: i for i, v in enumerate(instance.order)}
-    for group in instance.groups:
-        if len(group) > 1:
+    for g, group in enumerate(instance.groups):
+        if is_colored(instance, g):
             own = [places[v] for v in group]
             home[own] = int(search.seconds[own, :, -1].sum(axis=0).argmin())
     return Streams(counts, home, np.arange(len(search) * streams, dtype=np.int32))
 
 
-def _workers(search: StreamSearch) -> list[int]:
+def _workers(search: StreamSearch, among: Sequence[int]) -> list[int]:
     """Devices that can run most of the tasks that take time, the quickest first; at least one."""
     busy = ~np.array(search.loose)
     able = np.isfinite(search.seconds[busy, :, 1])
     share = able.mean(axis=0) if busy.any() else np.isfinite(search.seconds[:, :, 1]).mean(axis=0)
-    most = min(_ABLE, float(share.max()))
-    devices = [d for d in range(share.size) if share[d] >= most]
+    most = min(_ABLE, float(share[list(among)].max()))
+    devices = [d for d in among if share[d] >= most]
     totals = _totals(search, devices)[:, -1]
     return [d for _, d in sorted(zip(totals.tolist(), devices, strict=True))]
 

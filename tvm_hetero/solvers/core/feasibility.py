@@ -99,7 +99,7 @@ def _check_tasks(instance: Instance) -> None:
 
 
 def _check_weights(instance: Instance) -> None:
-    devices = sorted({d for allowed in instance.devices for d in allowed})
+    devices = sorted({instance.memory_of[d] for allowed in instance.devices for d in allowed})
     limits = [limit for limit in (instance.capacity[d] for d in devices) if limit is not None]
     if len(limits) < len(devices):
         return
@@ -121,7 +121,8 @@ def _check_sets(instance: Instance) -> None:
     """Tasks that only some devices can run, and whole groups, against these devices' limits."""
     sets = sorted({frozenset(allowed) for allowed in instance.devices}, key=sorted)
     for devices in [*sets, frozenset().union(*sets)]:
-        limits = {d: instance.capacity[d] for d in sorted(devices)}
+        # Teams of a node see one memory.
+        limits = {instance.memory_of[d]: instance.capacity[d] for d in sorted(devices)}
         rooms = {d: limit for d, limit in limits.items() if limit is not None}
         if len(rooms) < len(limits):
             continue

@@ -109,17 +109,33 @@ class PlacementModel:
         """Every device holds its weights and all that is made on or copied to it."""
         instance = self.instance
         for d, limit in enumerate(instance.capacity):
-            if limit is None:
+            if limit is None or instance.memory_of[d] != d:
                 continue
+            shared = instance.shares_memory[d]
             held = [
-                (instance.weights[v] + instance.unread[v] + self._made(v)) * x
+                (instance.weights[v] + instance.unread[v] + (0 if shared else self._made(v))) * x
                 for (v, place), x in self.x.items()
-                if place == d
+                if instance.memory_of[place] == d
             ]
-            held += [
-                instance.tensors[t].nbytes * y for (t, hop), y in self.y.items() if hop[1] == d
-            ]
+            if shared:
+                held += self._in_shared(d)
+            else:
+                held += [
+                    instance.tensors[t].nbytes * y for (t, hop), y in self.y.items() if hop[1] == d
+                ]
             self.model.add(sum(held) <= limit)
+
+    def _in_shared(self, memory: int) -> list[cp_model.LinearExpr]:
+        """Bytes of the tensors in a memory that several devices see: each once, however it came."""
+        memory_of, found = self.instance.memory_of, []
+        for t, flow in enumerate(self.instance.tensors):
+            ways = [x for (v, d), x in self.x.items() if v == flow.maker and memory_of[d] == memory]
+            ways += [y for (u, hop), y in self.y.items() if u == t and memory_of[hop[1]] == memory]
+            there = self.model.new_bool_var(f"there{t},{memory}")
+            for way in ways:
+                self.model.add_implication(way, there)
+            found.append(flow.nbytes * there)
+        return found
 
     def _made(self, v: int) -> int:
         return sum(self.instance.tensors[t].nbytes for t in self.instance.outputs[v])

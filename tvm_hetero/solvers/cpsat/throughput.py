@@ -66,8 +66,9 @@ def solve(
             problem, "cpsat", start.executions, start.copies, lower_bound=bound, seed=options.seed
         )
     if outcome.infeasible:
+        what = "placement" if problem.batch == 1 else "placement of whole batches"
         raise InfeasibleError(
-            "cpsat proved that no placement keeps within memory and links (in steady state every "
+            f"cpsat proved that no {what} keeps within memory and links (in steady state every "
             "tensor made on or copied to a device counts); add memory or links",
             proven=problem.batch == 1,
         )

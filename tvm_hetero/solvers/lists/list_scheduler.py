@@ -186,7 +186,7 @@ class ListScheduler(Booking):
 
     def lacking(self, v: int, device: int) -> int:
         """Bytes that a task's weights alone need beyond what is left; waiting frees none."""
-        loaded = (self.instance.task_of[v], device) in self.loaded
+        loaded = (self.instance.task_of[v], self.instance.memory_of[device]) in self.loaded
         if loaded or device not in self.watched:
             return 0
         return max(0, math.ceil(self.instance.weights[v] - self.space(device)))

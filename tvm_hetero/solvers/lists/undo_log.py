@@ -37,6 +37,9 @@ class Booking:
         self.undo: list[Callable[[], object]] = []
         # Devices whose memory can run out; nothing is kept about the memory of the others.
         self.watched = frozenset(d for d in range(k) if instance.memory_binds[d])
+        # Devices that see one memory share all that is kept about it.
+        for d, first in enumerate(instance.memory_of):
+            self.memory[d] = self.memory[first]
         # Devices on which anything has happened since the last placement that was kept.
         self.touched: set[int] = set()
 
@@ -169,27 +172,42 @@ class Booking:
         self.undo.append(lambda: self.arrival[tensor].pop(device))
         if device not in self.watched:
             return
-        self.last_use[tensor][device] = whole
-        self.undo.append(lambda: self.last_use[tensor].pop(device))
-        at_home = self.place_of[self.instance.tensors[tensor].maker] == device
-        end = math.inf if at_home else whole
-        self.hold(
-            (tensor, False), device, MemoryLife(start, end, self.instance.tensors[tensor].nbytes)
-        )
+        memory, key = self.instance.memory_of[device], (tensor, False)
+        if memory in self.last_use[tensor]:
+            # It is there already, by another device that sees this memory.
+            self.begin_by(key, memory, start)
+            self.use(tensor, device, whole)
+            return
+        self.last_use[tensor][memory] = whole
+        self.undo.append(lambda: self.last_use[tensor].pop(memory))
+        end = math.inf if self.made_in(tensor, memory) else whole
+        self.hold(key, memory, MemoryLife(start, end, self.instance.tensors[tensor].nbytes))
+
+    def made_in(self, tensor: int, memory: int) -> bool:
+        """Whether the maker of a tensor has a place, and works in this memory."""
+        home = self.place_of[self.instance.tensors[tensor].maker]
+        return home is not None and self.instance.memory_of[home] == memory
+
+    def begin_by(self, key: tuple[int, bool], device: int, start: float) -> None:
+        """What lies in a memory is there from this time on, or from an earlier one."""
+        memory = self.memory[device]
+        before = memory.lives[key].start
+        memory.start_at(key, min(before, start))
+        self.undo.append(lambda: memory.start_at(key, before))
 
     def use(self, tensor: int, device: int, until: float) -> None:
         """A tensor is in use on a device until that time; it ends with its last use."""
         if device not in self.watched:
             return
         self.touched.add(device)
-        before = self.last_use[tensor][device]
-        self.last_use[tensor][device] = max(before, until)
-        self.undo.append(lambda: self.last_use[tensor].__setitem__(device, before))
-        at_home = self.place_of[self.instance.tensors[tensor].maker] == device
-        waiting = at_home and self.unplaced[tensor] > 0
-        memory, key = self.memory[device], (tensor, False)
+        at = self.instance.memory_of[device]
+        before = self.last_use[tensor][at]
+        self.last_use[tensor][at] = max(before, until)
+        self.undo.append(lambda: self.last_use[tensor].__setitem__(at, before))
+        waiting = self.made_in(tensor, at) and self.unplaced[tensor] > 0
+        memory, key = self.memory[at], (tensor, False)
         end = memory.lives[key].end
-        memory.end_at(key, math.inf if waiting else self.last_use[tensor][device])
+        memory.end_at(key, math.inf if waiting else self.last_use[tensor][at])
         self.undo.append(lambda: memory.end_at(key, end))
 
     def hold(self, key: tuple[int, bool], device: int, life: MemoryLife) -> None:
@@ -202,7 +220,7 @@ class Booking:
 
     def load_weights(self, v: int, device: int) -> None:
         """Put the weights of a part on a device, unless another part of its task did."""
-        key = (self.instance.task_of[v], device)
+        key = (self.instance.task_of[v], self.instance.memory_of[device])
         if key not in self.loaded:
             self.loaded.add(key)
             self.undo.append(lambda: self.loaded.remove(key))

@@ -36,7 +36,7 @@ _POINTERS = {
     "capacity": np.int64,
     "staged": np.uint8,
 }
-_CORES = {"core_begin": np.int32, "cores": np.int32}
+_CORES = {"core_begin": np.int32, "cores": np.int32, "memory_of": np.int32}
 _RATES = {"watts": np.float64, "idle_watts": np.float64, "price": np.float64}
 _COUNTS = ("parts", "devices", "tensors", "tasks", "groups", "sizes", "links", "exclusive")
 
@@ -166,5 +166,6 @@ def _devices(instance: Instance) -> dict[str, Any]:
         "idle_watts": [device.idle_watts for device in devices],
         "core_begin": begin,
         "cores": cores,
+        "memory_of": instance.memory_of,
         "price": [(device.price or 0.0) / 3600 for device in devices],
     }

@@ -2,7 +2,9 @@
 
 The method is in `stage_dp`, the ideals in `tvm_hetero.views.ideals`. A chain of n tasks has n + 1
 ideals, however many skip edges run along it; GPT and ResNet are of that kind. Where branches run
-side by side their ideals multiply, and past `MOST_IDEALS` this solver gives up.
+side by side their ideals multiply, and past `MOST_IDEALS` this solver gives up. Where a value is
+known (of a start, or of the DP along one order) they are listed up to `MOST_LISTED`, and those that
+no chain of that value can have are not counted (`prune_by_value`).
 
 With contiguous stages as the objective the value over all ideals is a bound of the problem. For
 throughput without them the plan is merely a plan: the devices may do better out of line.
@@ -11,20 +13,24 @@ throughput without them the plan is merely a plan: the devices may do better out
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
-from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stage_dp.stage_dp import StageChain, best_plan
+from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
+from tvm_hetero.solvers.stage_dp.prune_by_value import prune
+from tvm_hetero.solvers.stage_dp.stage_dp import StageChain, best_plan, check_kind
+from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.array_types import BoolArray
 from tvm_hetero.views.ideals import Blocks, IdealFamily, contract
 from tvm_hetero.views.instance import Instance, instance_of
 
-MOST_IDEALS = 6_000
+MOST_IDEALS, MOST_LISTED = 6_000, 100_000
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -41,8 +47,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     """
     check_kind(problem, "ideals-dp")
     instance = instance_of(problem)
-    family = all_ideals(instance)
-    known = math.inf if options.start is None else options.start.value
+    known = _known(instance, options)
+    family = all_ideals(instance, known=known)
     placement, chain = best_plan(instance, family, known)
     if chain.value == math.inf and options.start is None:
         raise InfeasibleError(
@@ -70,17 +76,14 @@ def solve(problem: Problem, options: Options) -> Schedule:
     )
 
 
-def check_kind(problem: Problem, solver: str) -> None:
-    """Refuse an objective that stages do not serve.
-
-    Raises
-    ------
-    UsageError
-        If it is not throughput.
-    """
-    kind = problem.objective.kind
-    if kind != "throughput":
-        raise UsageError(f"{solver} serves throughput, not {kind}; use solver auto")
+def _known(instance: Instance, options: Options) -> float:
+    """The value of the start, or what the DP along one order finds; inf if that is nothing."""
+    if options.start is not None:
+        return options.start.value
+    with suppress(SolverError):
+        plan = linear_plan(instance)
+        return math.inf if plan is None else exact_value(instance, plan)
+    return math.inf
 
 
 def stage_bound(problem: Problem, family: IdealFamily, chain: StageChain) -> float:
@@ -93,16 +96,37 @@ def stage_bound(problem: Problem, family: IdealFamily, chain: StageChain) -> flo
     return chain.bound(family)
 
 
-def all_ideals(instance: Instance, most: int = MOST_IDEALS) -> IdealFamily:
-    """All ideals of the graph of blocks.
+def all_ideals(
+    instance: Instance,
+    most: int = MOST_IDEALS,
+    *,
+    known: float = math.inf,
+    listed: int = MOST_LISTED,
+) -> IdealFamily:
+    """All ideals of the graph of blocks that a chain of stages of the known value may have.
+
+    Parameters
+    ----------
+    most : ideals that the family may have.
+    known : a value, s; inf: none, and all ideals are in the family.
+    listed : ideals that may be listed to find them.
 
     Raises
     ------
     SolverError
-        If there are more than `most`.
+        If there are more than that.
     """
     blocks = contract(instance, instance.terminals)
-    return IdealFamily(instance, blocks, _enumerate(blocks, most), nested=False)
+    if known == math.inf:
+        return IdealFamily(instance, blocks, _enumerate(blocks, most), nested=False)
+    # As `best_plan` looks for it: so much above it, lest rounding loses it.
+    found = prune(instance, blocks, _enumerate(blocks, max(most, listed)), known * (1 + 1e-9))
+    if len(found) > most:
+        raise SolverError(
+            f"ideals-dp: {len(found)} ideals are left of this graph where {most} are taken on (its "
+            "branches run side by side)"
+        )
+    return found
 
 
 def _enumerate(blocks: Blocks, most: int) -> BoolArray:
@@ -131,7 +155,8 @@ def _enumerate(blocks: Blocks, most: int) -> BoolArray:
                         )
         level = bigger
         found += level
-    table = np.zeros((len(found), len(blocks)), dtype=np.bool_)
-    for i, ideal in enumerate(found):
-        table[i, [b for b in range(len(blocks)) if ideal >> b & 1]] = True
-    return table
+    width = -(-len(blocks) // 8)
+    packed = b"".join(ideal.to_bytes(width, "little") for ideal in found)
+    rows = np.frombuffer(packed, np.uint8).reshape(len(found), width)
+    table = np.unpackbits(rows, axis=1, count=len(blocks), bitorder="little")
+    return table.astype(np.bool_)

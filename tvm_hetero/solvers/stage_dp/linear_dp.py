@@ -16,8 +16,7 @@ from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
-from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import best_plan, check_kind
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.views.array_types import BoolArray

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.errors import SolverError
+from tvm_hetero.errors import SolverError, UsageError
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers.stage_dp.device_sets import SAME, least
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.array_types import FloatArray, IntArray
@@ -120,6 +121,19 @@ def run(family: IdealFamily, most: float = math.inf, deadline: float = math.inf)
         if np.isfinite(table.value[:, i]).any():
             table.extend(i, *family.row(i, most))
     return table.best()
+
+
+def check_kind(problem: Problem, solver: str) -> None:
+    """Refuse an objective that stages do not serve.
+
+    Raises
+    ------
+    UsageError
+        If it is not throughput.
+    """
+    kind = problem.objective.kind
+    if kind != "throughput":
+        raise UsageError(f"{solver} serves throughput, not {kind}; use solver auto")
 
 
 def placement_of(family: IdealFamily, chain: StageChain) -> list[int]:

@@ -26,9 +26,14 @@ from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.search.stage_annealing import LONG, anneal_stages
-from tvm_hetero.solvers.stage_dp.ideals_dp import MOST_IDEALS, all_ideals, check_kind, stage_bound
+from tvm_hetero.solvers.stage_dp.ideals_dp import (
+    MOST_IDEALS,
+    MOST_LISTED,
+    all_ideals,
+    stage_bound,
+)
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
-from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import best_plan, check_kind
 from tvm_hetero.solvers.stages.device_orders import search_orders
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
@@ -39,6 +44,8 @@ from tvm_hetero.views.instance import Instance, instance_of
 _CELLS_A_SECOND = 5_000
 # Ideals for each second of the time limit, and most of them where nothing but work counts.
 _IDEALS_A_SECOND, _MOST_PLAIN = 1_500, 20_000
+# Ideals that are listed for each second of it, of which the best value leaves out most.
+_LISTED_A_SECOND = 6_000
 # Ideals times parts and tensors, which go into tables of up to 8 bytes each.
 _MOST_ENTRIES = 80_000_000
 
@@ -121,8 +128,10 @@ class _Climb:
         within = math.ceil(self.options.time_limit * _IDEALS_A_SECOND)
         most = min(most, within, _MOST_ENTRIES // width)
         known = math.inf if self.best is None else self.best.value
+        listed = math.ceil(self.options.time_limit * _LISTED_A_SECOND)
+        listed = min(MOST_LISTED, listed, _MOST_ENTRIES // width)
         with suppress(SolverError):
-            family = all_ideals(self.instance, most)
+            family = all_ideals(self.instance, most, known=known, listed=listed)
             plan, chain = best_plan(self.instance, family, known, self.budget.deadline)
             self.bound = max(self.bound, stage_bound(self.problem, family, chain))
             self._take(plan)

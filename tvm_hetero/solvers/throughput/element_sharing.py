@@ -36,7 +36,7 @@ from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.verified_call import Solver
 from tvm_hetero.solvers.counting import solver as count_dp
 from tvm_hetero.solvers.lists import best_single
-from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
+from tvm_hetero.solvers.stage_dp.stage_dp import check_kind
 from tvm_hetero.solvers.throughput import whole_elements as elements
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period

@@ -50,9 +50,9 @@ from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.lists.load_balancing import balance_loads
 from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, anneal_loads, annealed_cut, places
-from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals, check_kind
+from tvm_hetero.solvers.stage_dp.ideals_dp import all_ideals
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
-from tvm_hetero.solvers.stage_dp.stage_dp import best_plan
+from tvm_hetero.solvers.stage_dp.stage_dp import best_plan, check_kind
 from tvm_hetero.solvers.stages import solver as stages
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
 from tvm_hetero.solvers.throughput.join_neighbours import join_neighbours

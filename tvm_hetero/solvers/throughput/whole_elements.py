@@ -7,13 +7,18 @@ doi:10.1137/0117039, with elements for jobs); what n elements take on a device i
 tasks' tables, so kernels that compute several elements at once count. Devices that cannot run every
 task get none.
 
+Of teams, which share cores, those of one width take part together: all cores for every task,
+element after element, is one of the ways, one core for each element another, and the best is the
+answer.
+
 Between devices that are alike this is as good as anything for large batches, and the bound beside
 it (that of dividing the work of each task at will, `views.task_classes`) often proves it at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
@@ -21,7 +26,7 @@ from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
-from tvm_hetero.solvers.stage_dp.ideals_dp import check_kind
+from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.util.units import format_bytes
 from tvm_hetero.views.instance import instance_of
 from tvm_hetero.views.task_classes import shares_of
@@ -34,27 +39,48 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
     Raises
     ------
-    UsageError
-        If the objective is not throughput.
     SolverError
-        If no device can run every task, or colors or memory do not allow it.
+        If no device can run every task, or colors, memory or the latency limit do not allow it.
     """
-    check_kind(problem, NAME)
-    shares = dealt(problem)
-    if not shares:
-        raise SolverError(
+    answers, reason = [], None
+    for family in problem.platform.families:
+        for executions in _ways(problem, [problem.platform.names[d] for d in family]):
+            try:
+                _check(problem, executions)
+            except SolverError as error:
+                reason = error
+                continue
+            answers.append(make_schedule(problem, NAME, executions, (), seed=options.seed))
+    if not answers:
+        raise reason or SolverError(
             f"{NAME}: no device can run every task of {problem.name!r}, so none takes whole "
-            "elements; use solver throughput"
+            f"elements; use solver {_other(problem)}"
         )
-    executions = [
-        execution
-        for device, elements in shares.items()
-        for execution in _in_turn(problem, device, elements)
-    ]
-    _check(problem, executions)
+    best = min(answers, key=lambda answer: answer.value)
+    if problem.objective.kind not in ("latency", "throughput"):
+        return best
     instance = instance_of(problem)
-    bound = shares_of(instance, rates(instance)).value
-    return make_schedule(problem, NAME, executions, (), lower_bound=bound, seed=options.seed)
+    # A batch ends no sooner than its work is done, however it is divided.
+    return replace(best, lower_bound=shares_of(instance, rates(instance)).value)
+
+
+def _other(problem: Problem) -> str:
+    """Whom to ask instead."""
+    plain = problem.objective.kind == "throughput" and not problem.platform.cliques
+    return "throughput" if plain else "auto"
+
+
+def _ways(problem: Problem, devices: Sequence[str]) -> Iterator[list[Execution]]:
+    """The elements that each device has: all of them together, and one after the other."""
+    for share in dict.fromkeys((problem.batch, 1)):
+        shares = dealt(problem, devices, share)
+        executions = [
+            execution
+            for device, elements in shares.items()
+            for execution in _in_turn(problem, device, elements, share)
+        ]
+        if executions:
+            yield executions
 
 
 def _check(problem: Problem, executions: Sequence[Execution]) -> None:
@@ -64,7 +90,7 @@ def _check(problem: Problem, executions: Sequence[Execution]) -> None:
         color = min(problem.colors)
         raise SolverError(
             f"{NAME}: the tasks of color {color!r} must share one device, and whole elements would "
-            f"run them on {', '.join(used)}; use solver throughput"
+            f"run them on {', '.join(used)}; use solver {_other(problem)}"
         )
     peaks = memory_peaks(problem, executions, ())
     for name in used:
@@ -72,33 +98,43 @@ def _check(problem: Problem, executions: Sequence[Execution]) -> None:
         if limit is not None and peaks[name] > limit:
             raise SolverError(
                 f"{NAME}: device {name!r} would need {format_bytes(peaks[name])} of its "
-                f"{format_bytes(limit)} of memory; use solver throughput"
+                f"{format_bytes(limit)} of memory; use solver {_other(problem)}"
             )
+    if not within_limit(problem, executions):
+        raise SolverError(f"{NAME}: not within the latency limit; use solver auto")
 
 
-def dealt(problem: Problem) -> dict[str, tuple[int, ...]]:
-    """The elements of each device that gets some."""
+def dealt(problem: Problem, devices: Sequence[str], most: int) -> dict[str, tuple[int, ...]]:
+    """The elements of each device that gets some; at most so many of them at once."""
     able = [
         device
-        for device in problem.platform.names
+        for device in devices
         if all(device in problem.costs[task.id] for task in problem.tasks)
     ]
     taken: dict[str, list[int]] = {device: [] for device in able}
 
     def load(device: str) -> float:
-        count = len(taken[device]) + 1
-        return sum(problem.seconds(task.id, device, count) for task in problem.tasks)
+        rounds, last = divmod(len(taken[device]) + 1, most)
+        return sum(
+            (rounds * problem.seconds(task.id, device, most) if rounds else 0.0)
+            + (problem.seconds(task.id, device, last) if last else 0.0)
+            for task in problem.tasks
+        )
 
     for element in range(problem.batch if able else 0):
         taken[min(able, key=load)].append(element)
     return {device: tuple(elements) for device, elements in taken.items() if elements}
 
 
-def _in_turn(problem: Problem, device: str, elements: tuple[int, ...]) -> list[Execution]:
-    """Every task for these elements, one after the other."""
+def _in_turn(
+    problem: Problem, device: str, elements: tuple[int, ...], most: int
+) -> list[Execution]:
+    """Every task one after the other for `most` elements, then for the next."""
     executions, now = [], 0.0
-    for task in problem.graph.topological_order:
-        end = now + problem.seconds(task, device, len(elements))
-        executions.append(Execution(task, device, elements, now, end))
-        now = end
+    for first in range(0, len(elements), most):
+        own = elements[first : first + most]
+        for task in problem.graph.topological_order:
+            end = now + problem.seconds(task, device, len(own))
+            executions.append(Execution(task, device, own, now, end))
+            now = end
     return executions

@@ -2,7 +2,8 @@
 
 The load of a device is its executions, and the hops that occupy it (of a team, on each of its
 cores); that of an exclusive link is the hops over it (rule 7). In steady state a device holds the
-weights of its parts and every tensor made on or copied to it (rule 6).
+weights of its parts and every tensor made on or copied to it (rule 6); what a memory holds that
+several teams see is counted with the device that names it.
 
 A move changes the loads only through the group's executions, the tensors that it makes and those
 that it reads, so only these are taken out and put back (`Loads.shift`).
@@ -20,24 +21,29 @@ def exact_value(instance: Instance, placement: Sequence[int]) -> float:
     """The largest load of a placement, s; inf if links, memory or rule 8 forbid it."""
     count = len(instance.names)
     seconds = dict.fromkeys(range(count), 0.0)
-    held = [0] * count
+    held, memory_of = [0] * count, instance.memory_of
     for v, d in enumerate(placement):
         for resource in instance.cores[d]:
             seconds[resource] = seconds.get(resource, 0.0) + instance.seconds[v][d]
-        held[d] += instance.unread[v]
-    for v, d in {(instance.task_of[v], d): (v, d) for v, d in enumerate(placement)}.values():
-        held[d] += instance.weights[v]
+        held[memory_of[d]] += instance.unread[v]
+    homes = [memory_of[d] for d in placement]
+    for v, m in {(instance.task_of[v], m): (v, m) for v, m in enumerate(homes)}.values():
+        held[m] += instance.weights[v]
     for flow in instance.tensors:
         home = placement[flow.maker]
-        held[home] += flow.nbytes
+        held[memory_of[home]] += flow.nbytes
         hops: dict[Hop, None] = {}
         for there in dict.fromkeys(placement[w] for w in flow.readers):
             route = instance.route(home, there, flow.nbytes) if there != home else ()
             if route is None:
                 return math.inf
             hops.update(dict.fromkeys(route))
+        lies = {memory_of[home]}
         for hop in hops:
-            held[hop[1]] += flow.nbytes
+            memory = memory_of[hop[1]]
+            if memory not in lies or not instance.shares_memory[memory]:
+                held[memory] += flow.nbytes
+            lies.add(memory)
             for resource in instance.resources(hop):
                 busy = seconds.get(resource, 0.0)
                 seconds[resource] = busy + instance.hop_seconds(hop, flow.nbytes)
@@ -73,8 +79,10 @@ class Loads:
         self.home: list[int | None] = [None] * len(instance)
         self.seconds: dict[int, float] = dict.fromkeys(range(len(instance.names)), 0.0)
         self.bytes = [0] * len(instance.names)
-        # Parts of a task on a device, which share its weights.
+        # Parts of a task in a memory, which share its weights.
         self.holders: dict[tuple[int, int], int] = {}
+        # Ways in which a tensor came into a memory that several devices see: it lies there once.
+        self.comings: dict[tuple[int, int], int] = {}
 
     def placement(self) -> list[int]:
         """The device of every task."""
@@ -96,26 +104,35 @@ class Loads:
                 for resource in self.instance.cores[d]:
                     seconds = sign * self.instance.seconds[v][d]
                     self.seconds[resource] = self.seconds.get(resource, 0.0) + seconds
-                self.bytes[d] += sign * self.instance.unread[v]
-                self._hold(v, d, sign)
+                self.bytes[self.instance.memory_of[d]] += sign * self.instance.unread[v]
+                self._hold(v, self.instance.memory_of[d], sign)
         for t in tensors:
             home = self.home[self.instance.tensors[t].maker]
             nbytes = self.instance.tensors[t].nbytes
             if home is not None:
-                self.bytes[home] += sign * nbytes
+                self._lie(t, home, sign)
             for hop in self.hops_of(t):
-                self.bytes[hop[1]] += sign * nbytes
+                self._lie(t, hop[1], sign)
                 for resource in self.instance.resources(hop):
                     seconds = sign * self.instance.hop_seconds(hop, nbytes)
                     self.seconds[resource] = self.seconds.get(resource, 0.0) + seconds
 
-    def _hold(self, v: int, d: int, sign: int) -> None:
+    def _hold(self, v: int, memory: int, sign: int) -> None:
         """Weights come with the first part of a task and leave with the last."""
-        key = (self.instance.task_of[v], d)
+        key = (self.instance.task_of[v], memory)
         before = self.holders.get(key, 0)
         self.holders[key] = before + sign
         if min(before, before + sign) == 0:
-            self.bytes[d] += sign * self.instance.weights[v]
+            self.bytes[memory] += sign * self.instance.weights[v]
+
+    def _lie(self, t: int, d: int, sign: int) -> None:
+        """A tensor is made on a device, or comes to it."""
+        memory, nbytes = self.instance.memory_of[d], self.instance.tensors[t].nbytes
+        if self.instance.shares_memory[d]:
+            before = self.comings.get((t, memory), 0)
+            self.comings[t, memory] = before + sign
+            nbytes *= min(before, before + sign) == 0
+        self.bytes[memory] += sign * nbytes
 
     def _touched(self, v: int) -> Iterable[int]:
         return (*self.instance.inputs[v], *self.instance.outputs[v])

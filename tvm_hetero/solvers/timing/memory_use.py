@@ -148,6 +148,16 @@ class Memory:
         self.usage.remove(life.start, life.nbytes)
         self.usage.remove(life.end, -life.nbytes)
 
+    def start_at(self, key: tuple[int, bool], start: float) -> None:
+        """Let a life begin at another time."""
+        life = self.lives[key]
+        if start == life.start:
+            return
+        self.usage.remove(life.start, life.nbytes)
+        self.usage.add(start, life.nbytes)
+        life.start = start
+        self.since = min(self.since, start)
+
     def end_at(self, key: tuple[int, bool], end: float) -> None:
         """Let a life end at another time."""
         life = self.lives[key]

@@ -160,11 +160,15 @@ def memory_arcs(
         position[activity] = i
     users: dict[int, list[list[int]]] = {}
     opened: dict[int, list[int]] = {}
-    for (_, d), (openers, closers) in sorted(plan.users.items()):
+    for (_, d), (openers, closers) in sorted(_in_memories(plan).items()):
         if binds[d]:
             users.setdefault(d, []).append(closers)
-            opened.setdefault(d, []).append(min(openers, key=position.__getitem__))
-    for v, d in enumerate(plan.placement):
+            # Of several ways into a memory that teams see, each may come to be the first.
+            shared = len(openers) > 1 and instance.memories_shared
+            first = [min(openers, key=position.__getitem__)]
+            opened.setdefault(d, []).extend(openers if shared else first)
+    for v, place in enumerate(plan.placement):
+        d = instance.memory_of[place]
         # Bytes that no task reads are taken when their maker starts, and never given back.
         if instance.unread[v] > 0 and d in users:
             opened[d].append(v)
@@ -176,6 +180,19 @@ def memory_arcs(
             if found:
                 waits.setdefault(opener, set()).update(order[i] for i in found)
     return waits
+
+
+def _in_memories(plan: TimedPlan) -> dict[tuple[int, int], tuple[list[int], list[int]]]:
+    """`TimedPlan.users` by (tensor, memory): what brings a tensor there, and what uses it there."""
+    if not plan.instance.memories_shared:
+        return plan.users
+    found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+    for (t, d), rows in plan.users.items():
+        for row, own in zip(
+            found.setdefault((t, plan.instance.memory_of[d]), ([], [])), rows, strict=True
+        ):
+            row += own
+    return found
 
 
 class _Lives:
@@ -236,7 +253,7 @@ def has_empty_lives(plan: TimedPlan, keys: Sequence[tuple[float, float]]) -> boo
     )
     return at_the_end or any(
         binds[d] and max(keys[c][1] for c in closers) <= min(keys[o][0] for o in openers)
-        for (_, d), (openers, closers) in plan.users.items()
+        for (_, d), (openers, closers) in _in_memories(plan).items()
     )
 
 
