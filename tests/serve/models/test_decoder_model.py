@@ -66,9 +66,7 @@ def test_steps_that_wait_for_their_turn_give_the_same(path):
 
     async def ask():
         gate = Gate(turn, lambda: True)
-        model = await asyncio.to_thread(
-            DecoderModel, "words", "1", Decoder.load(path), path, gate
-        )
+        model = await asyncio.to_thread(DecoderModel, "words", "1", Decoder.load(path), path, gate)
         try:
             return await texts(model)
         finally:

@@ -54,7 +54,8 @@ class DoorApplication(Application):
             found = matches(path)
             if found:
                 parts = found.groupdict().items()
-                return handler, {name: part and unquote_to_bytes(part) for name, part in parts}
+                named = {name: unquote_to_bytes(part) if part else None for name, part in parts}
+                return handler, named
         return self._nowhere, {}
 
     def start_request(self, server_conn: object, request_conn: Any) -> DoorDelegate:

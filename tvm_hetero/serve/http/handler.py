@@ -22,9 +22,10 @@ import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import orjson
+from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPHeaders, format_timestamp
 from tornado.web import HTTPError, RequestHandler
 
@@ -107,7 +108,7 @@ class ApiHandler(RequestHandler):
         """The body is there: answer. What is left to be awaited, if anything is."""
         self._is_coming = False
         if self.is_answered:
-            self.request.connection.finish()
+            self._wire.finish()
             return None
         try:
             method = getattr(self, str(self.request.method).lower())
@@ -242,12 +243,16 @@ class ApiHandler(RequestHandler):
         if size > _LARGE:
             self.flush()
             for part in parts:
-                self.request.connection.write(part)  # type: ignore[arg-type]
+                self._wire.write(part)  # type: ignore[arg-type]
             self.finish()
         elif self._is_coming or not self._keeps_alive():
             self.finish(b"".join(parts))
         else:
             self._send_at_once(parts)
+
+    @property
+    def _wire(self) -> HTTP1Connection:
+        return cast(HTTP1Connection, self.request.connection)
 
     def _keeps_alive(self) -> bool:
         request = self.request
@@ -258,7 +263,7 @@ class ApiHandler(RequestHandler):
         """What `finish` comes to where the connection stays open: a third of its time."""
         lines = [f"HTTP/1.1 {self._status_code} {self._reason}\r\n"]
         lines += [f"{name}: {value}\r\n" for name, value in self._headers.get_all()]
-        connection = self.request.connection
+        connection = self._wire
         connection.set_close_callback(None)
         connection.write(b"".join([*(line.encode("latin1") for line in lines), b"\r\n", *parts]))
         connection.finish()
@@ -368,11 +373,14 @@ def _date(seconds: int) -> str:
     return format_timestamp(seconds)
 
 
-@functools.cache
+_METHODS: dict[type[RequestHandler], tuple[str, ...]] = {}
+
+
 def _methods_of(handler: type[RequestHandler]) -> tuple[str, ...]:
     """The methods that a handler has: those that it does not merely inherit from tornado."""
-    names = RequestHandler.SUPPORTED_METHODS
-    return tuple(
-        name for name in names
-        if getattr(handler, name.lower()) is not getattr(RequestHandler, name.lower())
-    )  # fmt: skip
+    if handler not in _METHODS:
+        _METHODS[handler] = tuple(
+            name for name in RequestHandler.SUPPORTED_METHODS
+            if getattr(handler, name.lower()) is not getattr(RequestHandler, name.lower())
+        )  # fmt: skip
+    return _METHODS[handler]
