@@ -11,10 +11,11 @@ import pytest
 from tests.executor.gated import Gate, gated
 from tests.serve.faults.hosted import Hosted
 from tests.serve.faults.raw_socket import RawSocket
+from tests.serve.turn_dispatcher import TurnDispatcher
 from tests.waiting import eventually
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.serve.core.limits import MEBIBYTE
-from tvm_hetero.serve.models.dispatcher import Observed, TurnDispatcher
+from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.repository import READY, ServedModel, Standing
 from tvm_hetero.serve.models.tensor_model import TensorModel, signature_of
 

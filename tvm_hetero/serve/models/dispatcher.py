@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
 from tvm_hetero.errors import DeadlineError
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
-from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
+from tvm_hetero.serve.core.refusal import RefusedError
 from tvm_hetero.serve.models.statistics import EndedQuery, ModelStatistics, Observer
 from tvm_hetero.serve.models.tensor_model import TensorModel
 
@@ -49,63 +47,6 @@ class Dispatcher(Protocol):
             As in `TensorModel.compute`.
         """
         ...
-
-
-class TurnDispatcher:
-    """First come, first served: each model's own queue, each by the plan that it has.
-
-    Waiting is predicted by the pace of what ended last; who would come too late is not let in.
-    """
-
-    def __init__(self, most_waiting: int) -> None:
-        self._most = most_waiting
-        self._waiting: dict[str, int] = {}
-        self._gates: dict[str, asyncio.Semaphore] = {}
-        self._pace: dict[str, float] = {}  # seconds an element, of what ended last
-
-    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
-        waiting = self._waiting.get(model, 0)
-        predicted = (waiting + 1) * self._pace.get(model, 0.0)
-        if waiting >= self._most:
-            raise RefusedError(
-                f"{waiting} queries of the model wait already, the most that may",
-                reason=QUEUE_FULL, retry_after=predicted,
-            )  # fmt: skip
-        if deadline is not None and time.monotonic() + predicted > deadline:
-            raise RefusedError(
-                f"it would be done in {predicted:.3g} s, after its deadline",
-                reason=DEADLINE, retry_after=predicted,
-            )  # fmt: skip
-
-    async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
-        self.check_door(model.name, query.deadline, query.priority)
-        gate = self._gates.setdefault(model.name, asyncio.Semaphore(max(1, model.executor.depth)))
-        with self._counted(model.name):
-            await _acquire(gate, query)
-            try:
-                answer = await model.compute(query)
-            finally:
-                gate.release()
-        pace = answer.computed / query.items / max(1, model.executor.depth)
-        self._pace[model.name] = pace
-        return answer
-
-    @contextmanager
-    def _counted(self, model: str) -> Iterator[None]:
-        self._waiting[model] = self._waiting.get(model, 0) + 1
-        try:
-            yield
-        finally:
-            self._waiting[model] -= 1
-
-
-async def _acquire(gate: asyncio.Semaphore, query: InferenceQuery) -> None:
-    left = None if query.deadline is None else query.deadline - time.monotonic()
-    try:
-        async with asyncio.timeout(left):
-            await gate.acquire()
-    except TimeoutError:
-        raise DeadlineError("deadline: the query's turn did not come in time") from None
 
 
 class Observed:
