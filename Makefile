@@ -46,6 +46,7 @@ $(VENV)/.quick: $(VENV)/.ready
 $(VENV)/.peers: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 --no-deps \
 		--extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps tritonclient
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[test]"
 	@touch $@

@@ -45,21 +45,41 @@ EXTRAS = {
     "torch": ["torch>=2.6"],  # programs of torch.export
     "text": ["tokenizers"],  # prompts as text, where a model's folder has tokenizer.json
     # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes.
-    "serve": ["tornado>=6.6.1", "orjson", "msgspec", "prometheus_client", "jinja2", "tokenizers"],
+    "serve": [
+        "jinja2",
+        "msgspec",
+        "orjson",
+        "prometheus_client",
+        "tokenizers",
+        "tornado>=6.6.1",
+        "uvloop",  # it serves without, too
+    ],
+    # Clients of others that the server is tested with; tritonclient itself comes without what it
+    # asks for (Makefile): it would take ml_dtypes back to 0.5.
     "test": [
+        "aiohttp",
         "cloudpickle",
+        "geventhttpclient",
         "hypothesis",
+        "jinja2",
+        "msgspec",
         "mypy",
         "onnxruntime",
+        "open-inference-openapi",
+        "orjson",
+        "prometheus_client",
         "psutil",
         "pytest",
         "pytest-xdist",
+        "python-rapidjson",
         "ray>=2.50",
         "ruff",
+        "schemathesis",
         "torch==2.13.0",
-        "tornado",
+        "tornado>=6.6.1",
         "transformers>=5",
         "types-PyYAML",
+        "uvloop",
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }

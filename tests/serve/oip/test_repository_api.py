@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from tests.serve.faults.hosted import Hosted
+from tests.serve.faults.raw_socket import RawSocket
 from tests.serve.server_process import ServerProcess
 
 client = pytest.importorskip("tritonclient.http", reason="make peers installs it")
@@ -44,21 +46,22 @@ def test_a_model_is_unloaded_loaded_and_keeps_serving_when_loading_fails(process
         triton.load_model("mine")
         assert triton.is_model_ready("mine")
         triton.load_model("mine")  # a new version takes over
-        assert states(triton)["mine"] == ("READY", "2")
+        assert states(triton)["mine"] == ("READY", "3")  # unloading does not begin the count anew
         assert process.get("/v2/models/mine/versions/1").status == 404
         shutil.rmtree(home / "mine.hetero")
         failed = process.post("/v2/repository/models/mine/load")
         assert failed.status == 500
         assert str(home) not in failed.body.decode()
         assert str(home) not in process.post("/v2/repository/index").body.decode()
-        assert states(triton)["mine"] == ("READY", "2")
+        assert states(triton)["mine"] == ("READY", "3")
         with pytest.raises(utils.InferenceServerException, match="not found"):
             triton.load_model("../../etc")
 
 
-def test_without_the_option_no_one_may(start_server):
-    server = start_server("dense")
-    for verb in ("load", "unload"):
-        refused = server.post(f"/v2/repository/models/dense/{verb}")
-        assert (refused.status, "--admin" in refused.json["error"]) == (403, True)
-    assert server.get("/v2/models/dense/ready").status == 200
+def test_without_the_option_no_one_may():
+    with Hosted() as server:
+        for verb in ("load", "unload"):
+            with RawSocket(server.address) as raw:
+                raw.head("POST", f"/v2/repository/models/dense/{verb}", "Content-Length: 0")
+                refused = raw.reply()
+            assert (refused.status, "--admin" in refused.json["error"]) == (403, True)

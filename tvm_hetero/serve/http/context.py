@@ -29,10 +29,10 @@ class ServeContext:
     active: set[Any] = field(default_factory=set)
     parts: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.is_loopback = self.options.is_loopback  # asked for each request
+
     @property
     def busy(self) -> int:
         """How many requests are being answered."""
         return len(self.active)
-
-    def __post_init__(self) -> None:
-        self.is_loopback = self.options.is_loopback  # asked for each request

@@ -36,6 +36,8 @@ class Infer(ApiHandler):
     """A query, from its door to its answer."""
 
     answers_while_draining: ClassVar[bool] = False
+    _room: memoryview | None = None  # for a body that is worth being aligned
+    _filled = 0
 
     def check_door(self) -> None:
         """Refuse what headers and path tell: unknown models, forms, and what comes too late."""
@@ -55,8 +57,8 @@ class Infer(ApiHandler):
 
     def data_received(self, chunk: bytes) -> None:
         """Copy what came to where the first tensor is aligned, and can be used without a copy."""
-        if self._room is None:
-            self.body += chunk
+        if self._room is None or self._refused is not None:
+            super().data_received(chunk)
             return
         self._room[self._filled : self._filled + len(chunk)] = chunk
         self._filled += len(chunk)
@@ -127,8 +129,6 @@ class Infer(ApiHandler):
 
     def _reserve(self) -> None:
         """Memory for a body whose length is told, in which the first tensor is aligned."""
-        self._room: memoryview | None = None
-        self._filled = 0
         length = self.request.headers.get("Content-Length", "")
         is_large = length.isdecimal() and int(length) > _LARGE
         if self._head is None or not is_large or "Content-Encoding" in self.request.headers:

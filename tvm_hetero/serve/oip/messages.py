@@ -82,7 +82,9 @@ def read_message(text: bytes | bytearray) -> InferMessage:
 
 def cut_arrays(text: bytes) -> tuple[bytes, list[bytes]]:
     """A document with marks in the place of its arrays called ``data``, and these arrays."""
-    parts, arrays, done, at = [], [], 0, text.find(_KEY)
+    parts: list[bytes] = []
+    arrays: list[bytes] = []
+    done, at = 0, text.find(_KEY)
     while at >= 0:
         begin = _array_after(text, at)
         end = text.rfind(b"]", begin, _next_mark(text, begin)) + 1 if begin else 0

@@ -29,7 +29,7 @@ class ModelMetadata(ApiHandler):
 class ModelConfig(ApiHandler):
     """``GET /v2/models/NAME[/versions/V]/config``, as Triton's clients expect it.
 
-    `max_batch_size` is 0, which in Triton's words means that `dims` are whole shapes.
+    ``max_batch_size`` is 0, which in Triton's words means that ``dims`` are whole shapes.
     """
 
     def get(self, name: str, version: str | None = None) -> None:

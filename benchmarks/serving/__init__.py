@@ -1,0 +1,1 @@
+"""What `benchmarks.serve_overhead` is made of: servers, each a process, and a client."""
