@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from tests.waiting import LIMIT
 from tvm_hetero.serve.core.options import ServeOptions
-from tvm_hetero.serve.http.handler import ApiHandler, ClientGoneError
+from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.http.routes import HttpRoute
 from tvm_hetero.serve.server import ModelServer
 
@@ -29,7 +29,7 @@ class Gated(ApiHandler):
         gate.waiting += 1
         try:
             await self.attend(gate.event.wait())
-        except (asyncio.CancelledError, ClientGoneError):
+        except asyncio.CancelledError:
             gate.cancelled += 1
             raise
         finally:

@@ -64,9 +64,6 @@ def serve(
     raise typer.Exit(status)
 
 
-_LONGEST_KEY = 4096
-
-
 def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
     """What runs the server: uvloop, where it is installed, takes a tenth from each request."""
     try:
@@ -76,6 +73,7 @@ def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
     return uvloop.run
 
 
+_LONGEST_KEY = 4096
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 

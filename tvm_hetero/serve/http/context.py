@@ -32,10 +32,10 @@ class ServeContext:
     generation_observers: list[GenerationObserver] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.is_loopback = self.options.is_loopback  # asked for each request
+
     @property
     def busy(self) -> int:
         """How many requests are being answered."""
         return len(self.active)
-
-    def __post_init__(self) -> None:
-        self.is_loopback = self.options.is_loopback  # asked for each request

@@ -5,9 +5,8 @@ with a limit for headers and body each. Here a task begins when the body is ther
 method that awaits something, and limits are timers; that takes a third from what a small request
 costs (`python -m benchmarks.serve_overhead`).
 
-A request may be answered while its body is still coming: refused at the door. A small rest is read
-and thrown away, for so long as `_LINGER` says, and the connection stays; a large one is left to
-`http.lingering`, and the connection ends.
+A request that is answered while its body is still coming, refused at the door, ends its connection
+(`http.lingering`).
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from tornado.web import Application
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.handler import ApiHandler
 
-_LINGER = 2.0  # seconds
-
 # A pattern of paths, and who answers.
 Route = tuple[str, type[ApiHandler]]
 
@@ -53,9 +50,10 @@ class DoorApplication(Application):
         for matches, handler in self._routes:
             found = matches(path)
             if found:
-                parts = found.groupdict().items()
-                named = {name: unquote_to_bytes(part) if part else None for name, part in parts}
-                return handler, named
+                return handler, {
+                    name: None if part is None else unquote_to_bytes(part)
+                    for name, part in found.groupdict().items()
+                }
         return self._nowhere, {}
 
     def start_request(self, server_conn: object, request_conn: Any) -> DoorDelegate:
@@ -73,7 +71,7 @@ class DoorDelegate(HTTPMessageDelegate):
     ) -> None:
         self._application, self._server, self._connection = application, server, connection
         self._handler: ApiHandler | None = None
-        self._work: asyncio.Task[None] | None = None
+        self._work: asyncio.Task[None] | None = None  # the loop itself holds it weakly
         self._limits = application.context.options.limits
         self._timer = self._close_after(self._limits.idle)
 
@@ -91,17 +89,13 @@ class DoorDelegate(HTTPMessageDelegate):
         self._handler = handler(self._application, request, context=self._application.context)
         self._handler.open(path)
         if "Content-Length" in headers or "Transfer-Encoding" in headers:
-            seconds = self._limits.body_seconds
-            self._connection.set_body_timeout(None)  # type: ignore[arg-type]
-            if self._handler.is_answered:
-                seconds = min(seconds, _LINGER)
-            self._timer = self._close_after(seconds)
+            self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # the timer is cheaper
+            self._timer = self._close_after(self._limits.body_seconds)
 
     def data_received(self, chunk: bytes) -> None:
-        """A part of the body; of what is answered already, no one wants it."""
+        """A part of the body."""
         assert self._handler is not None, "headers come first"
-        if not self._handler.is_answered:
-            self._handler.receive(chunk)
+        self._handler.receive(chunk)
 
     def finish(self) -> None:
         """The body is there: answer."""

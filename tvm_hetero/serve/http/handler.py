@@ -6,10 +6,12 @@
     body        copied where it is wanted, as it comes, and no more than was announced
     the end     an error becomes its protocol's body; one sentence, no paths, no traceback
 
-A handler's coroutine is cancelled when its client hangs up, and so is what it waits for. Handlers
-are driven by `http.delegate`, not by tornado's own: `open` when the headers are there, `respond`
-when the body is. From head to end a request is in the context's `active`: what a server that
+A handler's coroutine is cancelled when its client hangs up, and so is what it waits for. From its
+head to its end, or to the hanging up, a request is in the context's `active`: what a server that
 is told to end waits for, and in the end gives up.
+
+Handlers are driven by `http.delegate`, not by tornado's own: `open` when the headers are there,
+`respond` when the body is.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ import time
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import orjson
 from tornado.http1connection import HTTP1Connection
 from tornado.httputil import HTTPHeaders, format_timestamp
 from tornado.web import HTTPError, RequestHandler
 
+from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
@@ -38,7 +41,7 @@ _LOG = logging.getLogger("tvm_hetero.serve")
 _JSON = "application/json"
 REASON = "Tvm-Hetero-Reason"
 """The header that says which limit stood against a request (`serve.core.refusal.REASONS`)."""
-_SMALL_BODY = 16 << 10  # bytes that are read to the end to keep the connection
+_SMALL_BODY = 1 << 14
 _LARGE = 64 << 10  # bytes that are copied in a few microseconds
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 T = TypeVar("T")
@@ -50,10 +53,6 @@ class Permission(Enum):
     OPEN = "open"
     KEY = "key"
     ADMIN = "admin"
-
-
-class ClientGoneError(Exception):
-    """No one waits for the answer any more."""
 
 
 class ApiHandler(RequestHandler):
@@ -69,6 +68,16 @@ class ApiHandler(RequestHandler):
     permission: ClassVar[Permission] = Permission.KEY
     # Whether it is answered while the server drains, too.
     answers_while_draining: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """A handler has the methods that it does not merely inherit from tornado."""
+        super().__init_subclass__()
+        cls.methods = tuple(
+            name
+            for name in RequestHandler.SUPPORTED_METHODS
+            if getattr(cls, name.lower()) is not getattr(RequestHandler, name.lower())
+        )
 
     def initialize(self, context: ServeContext) -> None:
         """Called by tornado."""
@@ -78,9 +87,10 @@ class ApiHandler(RequestHandler):
         self._work: asyncio.Task[Any] | None = None
         self._is_gone = False
         self._is_coming = True
+        self._given_up: BaseException | None = None
+        self._refused: BaseException | None = None
         self._received = 0
         self._models: list[ServedModel] = []
-        self._given_up: BaseException | None = None
         context.active.add(self)
         if context.draining:
             self.set_header("Connection", "close")
@@ -107,8 +117,7 @@ class ApiHandler(RequestHandler):
     def respond(self) -> Coroutine[Any, Any, None] | None:
         """The body is there: answer. What is left to be awaited, if anything is."""
         self._is_coming = False
-        if self.is_answered:
-            self._wire.finish()
+        if self._finished:
             return None
         try:
             method = getattr(self, str(self.request.method).lower())
@@ -127,30 +136,21 @@ class ApiHandler(RequestHandler):
         self._is_gone = True
         self._finish_for_no_one()
 
-    def give_up(self, error: BaseException) -> None:
-        """End what is done for the client, which is told why."""
-        self._given_up = error
-        if self._work is not None:
-            self._work.cancel()
-        else:
-            self._handle_request_exception(error)
-
-    def receive(self, chunk: bytes) -> None:
-        """A part of the body has come; one in chunks shows its size only now."""
-        self._received += len(chunk)
-        if self._received > self.context.options.limits.body:
-            self.body.clear()
-            self._handle_request_exception(self._too_large("more"))
-        else:
-            self.data_received(chunk)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the answer is written."""
-        return self._finished
-
     def prepare(self) -> None:
-        """Refuse before the body comes."""
+        """Refuse before the body comes.
+
+        Where there is none, or a small one, it is let in first: a refusal before the end of a
+        request costs the client its connection.
+        """
+        try:
+            self._pass_door()
+        except (HeteroError, HTTPError) as error:
+            if not self._has_small_body():
+                raise
+            self._refused = error
+            setattr(self, str(self.request.method).lower(), self._refuse)
+
+    def _pass_door(self) -> None:
         self._check_host()
         self._check_key()
         self._check_method()
@@ -169,6 +169,17 @@ class ApiHandler(RequestHandler):
     def check_door(self) -> None:
         """What a route refuses by its path and headers alone."""
 
+    def receive(self, chunk: bytes) -> None:
+        """A part of the body has come; one in chunks shows its size only now."""
+        if self._finished or self._refused is not None:
+            return
+        self._received += len(chunk)
+        if self._received > self.context.options.limits.body:
+            self.body.clear()
+            self._handle_request_exception(self._too_large("more"))
+        else:
+            self.data_received(chunk)
+
     def data_received(self, chunk: bytes) -> None:
         """Keep what came of the body."""
         self.body += chunk
@@ -176,8 +187,17 @@ class ApiHandler(RequestHandler):
     def on_connection_close(self) -> None:
         """The client has hung up: end what is done for it."""
         self._is_gone = True
+        self.context.active.discard(self)
         if self._work is not None:
             self._work.cancel()
+
+    def give_up(self, error: BaseException) -> None:
+        """End what is done for the client, which is told why."""
+        self._given_up = error
+        if self._work is not None:
+            self._work.cancel()
+        elif not self._finished:
+            self._handle_request_exception(error)
 
     def on_finish(self) -> None:
         """Called by tornado when the answer is written."""
@@ -185,35 +205,10 @@ class ApiHandler(RequestHandler):
         for model in self._models:
             model.users.discard(self)
 
-    def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
-        """Answer; while a small body is still coming, without closing the connection, of which
-        the rest is read and thrown away (`http.delegate`).
-
-        A larger one is not waited for: the client is told that the connection ends. A client that
-        waits for a word before it sends the body is told no, and sends none.
-        """
-        if self._finished or not (self._is_coming and self._has_small_body()):
-            if self._is_coming and not self._headers_written:
-                self.set_header("Connection", "close")
-            self._is_coming = False
-            return super().finish(chunk)
-        if chunk is not None:
-            self.write(chunk)
-        self.set_header("Content-Length", str(sum(map(len, self._write_buffer))))
-        future = self.flush(include_footers=True)
-        self._finished = True
-        self.on_finish()
-        return future
-
     async def attend(self, work: Awaitable[T]) -> T:
         """Await something that is cancelled when the client hangs up.
 
-        It runs in the handler's own task: another one costs 20 us a request.
-
-        Raises
-        ------
-        ClientGoneError
-            If the client has hung up.
+        It runs in the task of the handler itself: another one costs 20 us a request.
         """
         task = asyncio.current_task()
         assert task is not None, "handlers run in tasks"
@@ -223,10 +218,9 @@ class ApiHandler(RequestHandler):
         try:
             return await work
         except asyncio.CancelledError:
-            if not self._is_gone:
-                raise
-            task.uncancel()
-            raise ClientGoneError from None
+            if self._is_gone or self._given_up is not None:
+                task.uncancel()  # what ends is the work, not the task: it may have to say why
+            raise
         finally:
             self._work = None
 
@@ -243,32 +237,12 @@ class ApiHandler(RequestHandler):
         if size > _LARGE:
             self.flush()
             for part in parts:
-                self._wire.write(part)  # type: ignore[arg-type]
+                self._connection.write(part)  # type: ignore[arg-type]  # tornado takes views
             self.finish()
         elif self._is_coming or not self._keeps_alive():
             self.finish(b"".join(parts))
         else:
             self._send_at_once(parts)
-
-    @property
-    def _wire(self) -> HTTP1Connection:
-        return cast(HTTP1Connection, self.request.connection)
-
-    def _keeps_alive(self) -> bool:
-        request = self.request
-        is_usual = request.headers.get("Connection", "keep-alive").lower() == "keep-alive"
-        return is_usual and request.version == "HTTP/1.1" and request.method != "HEAD"
-
-    def _send_at_once(self, parts: Sequence[bytes | memoryview]) -> None:
-        """What `finish` comes to where the connection stays open: a third of its time."""
-        lines = [f"HTTP/1.1 {self._status_code} {self._reason}\r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in self._headers.get_all()]
-        connection = self._wire
-        connection.set_close_callback(None)
-        connection.write(b"".join([*(line.encode("latin1") for line in lines), b"\r\n", *parts]))
-        connection.finish()
-        self._headers_written = self._finished = True
-        self.on_finish()
 
     def fault_body(self, fault: Fault) -> Any:
         """What a protocol says of an error."""
@@ -285,25 +259,17 @@ class ApiHandler(RequestHandler):
             self.set_header("Retry-After", str(fault.retry_after))
         if fault.reason:
             self.set_header(REASON, fault.reason)
-        if self.context.draining:
-            self.set_header("Connection", "close")
         if fault.status == HTTPStatus.METHOD_NOT_ALLOWED:
-            self.set_header("Allow", ", ".join(_methods_of(type(self))))
+            self.set_header("Allow", ", ".join(self.methods))
+        if self.context.draining or self._is_coming:
+            self.set_header("Connection", "close")
         self.answer(self.fault_body(fault), fault.status)
-
-    async def _complete(self, work: Awaitable[None]) -> None:
-        try:
-            await work
-            if not self._finished:
-                self.finish()
-        except (Exception, asyncio.CancelledError) as error:
-            self._handle_request_exception(error)
 
     def _handle_request_exception(self, e: BaseException) -> None:
         """Our own errors are no bugs, and a client that is gone is told nothing."""
         if self._given_up is not None and isinstance(e, asyncio.CancelledError):
             e = self._given_up
-        if self._is_gone or isinstance(e, asyncio.CancelledError | ClientGoneError):
+        if self._is_gone or isinstance(e, asyncio.CancelledError):
             self._finish_for_no_one()
             return
         if self._finished:
@@ -318,6 +284,47 @@ class ApiHandler(RequestHandler):
             self._status_code = CLIENT_GONE
             self._finished = True
             self.on_finish()
+
+    def _refuse(self, **_: object) -> None:
+        assert self._refused is not None
+        raise self._refused
+
+    def _has_small_body(self) -> bool:
+        headers = self.request.headers
+        if "Transfer-Encoding" in headers or "Expect" in headers:
+            return False
+        length = headers.get("Content-Length", "0")
+        return length.isdecimal() and len(length) < 9 and int(length) <= _SMALL_BODY
+
+    @property
+    def _connection(self) -> HTTP1Connection:
+        connection = self.request.connection
+        assert isinstance(connection, HTTP1Connection), "there is no other"
+        return connection
+
+    def _keeps_alive(self) -> bool:
+        request = self.request
+        is_usual = request.headers.get("Connection", "keep-alive").lower() == "keep-alive"
+        return is_usual and request.version == "HTTP/1.1" and request.method != "HEAD"
+
+    def _send_at_once(self, parts: Sequence[bytes | memoryview]) -> None:
+        """What `finish` comes to where the connection stays open: a third of its time."""
+        lines = [f"HTTP/1.1 {self._status_code} {self._reason}\r\n"]
+        lines += [f"{name}: {value}\r\n" for name, value in self._headers.get_all()]
+        connection = self._connection
+        connection.set_close_callback(None)
+        connection.write(b"".join([*(line.encode("latin1") for line in lines), b"\r\n", *parts]))
+        connection.finish()
+        self._headers_written = self._finished = True
+        self.on_finish()
+
+    async def _complete(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+            if not self._finished:
+                self.finish()
+        except (Exception, asyncio.CancelledError) as error:
+            self._handle_request_exception(error)
 
     def _check_host(self) -> None:
         options = self.context.options
@@ -345,8 +352,7 @@ class ApiHandler(RequestHandler):
 
     def _check_method(self) -> None:
         """A wrong method is told so before anything else of the request is looked at."""
-        allowed = _methods_of(type(self))
-        if allowed and self.request.method not in allowed:
+        if self.methods and self.request.method not in self.methods:
             raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def _check_size(self) -> None:
@@ -360,27 +366,7 @@ class ApiHandler(RequestHandler):
         return RefusedError(f"the body has {what} than the {limit} bytes that are allowed",
                             reason=TOO_LARGE, status=413)  # fmt: skip
 
-    def _has_small_body(self) -> bool:
-        headers = self.request.headers
-        if "Transfer-Encoding" in headers or "Expect" in headers:
-            return False
-        length = headers.get("Content-Length", "0")
-        return length.isdecimal() and len(length) < 9 and int(length) <= _SMALL_BODY
-
 
 @functools.lru_cache(maxsize=2)
 def _date(seconds: int) -> str:
     return format_timestamp(seconds)
-
-
-_METHODS: dict[type[RequestHandler], tuple[str, ...]] = {}
-
-
-def _methods_of(handler: type[RequestHandler]) -> tuple[str, ...]:
-    """The methods that a handler has: those that it does not merely inherit from tornado."""
-    if handler not in _METHODS:
-        _METHODS[handler] = tuple(
-            name for name in RequestHandler.SUPPORTED_METHODS
-            if getattr(handler, name.lower()) is not getattr(RequestHandler, name.lower())
-        )  # fmt: skip
-    return _METHODS[handler]

@@ -197,8 +197,8 @@ class Repository:
         """
         return await self._change(name, lambda: self._replace(name, may_change))
 
-    def without_path(self, name: str, error: Exception) -> str:
-        """What went wrong with a name, in words for clients: not where its artifact is."""
+    def without_path(self, name: str, error: BaseException) -> str:
+        """What went wrong with a name, as clients may read it: not where its artifact is."""
         return str(error).replace(str(self._paths[name]), name)
 
     async def unload(self, name: str) -> None:
@@ -257,8 +257,8 @@ class Repository:
         try:
             new, seen = await in_thread(lambda: self._open(name, str(version), golden, may_change))
         except Exception as error:
-            ours = isinstance(error, HeteroError)
-            text = self.without_path(name, error) if ours else "internal error"
+            known = isinstance(error, HeteroError)
+            text = self.without_path(name, error) if known else "internal error"
             standing.state, standing.reason = (READY if old else UNAVAILABLE), text
             raise
         self._versions[name], self._golden[name] = version, seen
