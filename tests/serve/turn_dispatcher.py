@@ -25,22 +25,22 @@ class TurnDispatcher:
         self._gates: dict[str, asyncio.Semaphore] = {}
         self._pace: dict[str, float] = {}  # seconds an element, of what ended last
 
-    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
-        waiting = self._waiting.get(model, 0)
-        predicted = (waiting + 1) * self._pace.get(model, 0.0)
+    def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
+        waiting = self._waiting.get(model.name, 0)
+        predicted = (waiting + 1) * self._pace.get(model.name, 0.0)
         if waiting >= self._most:
             raise RefusedError(
                 f"{waiting} queries of the model wait already, the most that may",
                 reason=QUEUE_FULL, retry_after=predicted,
             )  # fmt: skip
-        if deadline is not None and time.monotonic() + predicted > deadline:
+        if due is not None and time.monotonic() + predicted > due:
             raise RefusedError(
                 f"it would be done in {predicted:.3g} s, after its deadline",
                 reason=DEADLINE, retry_after=predicted,
             )  # fmt: skip
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
-        self.check_door(model.name, query.deadline, query.priority)
+        self.check_door(model, query.deadline, query.priority)
         gate = self._gates.setdefault(model.name, asyncio.Semaphore(max(1, model.executor.depth)))
         with self._counted(model.name):
             await _acquire(gate, query)

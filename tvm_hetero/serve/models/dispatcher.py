@@ -26,8 +26,12 @@ from tvm_hetero.serve.models.tensor_model import TensorModel
 class Dispatcher(Protocol):
     """Decides when a query is computed, and on what."""
 
-    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
-        """Refuse a query of which only the headers are there.
+    def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
+        """Refuse a query of which only the headers are there: one element at least.
+
+        Parameters
+        ----------
+        due : when it has to be, or should be, answered, by `time.monotonic`; None: whenever.
 
         Raises
         ------
@@ -61,14 +65,12 @@ class Observed:
         self._dispatcher = dispatcher
         self.observers: list[Observer] = []
 
-    def check_door(
-        self, model: str, version: str, deadline: float | None, priority: Priority
-    ) -> None:
+    def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
         """As `Dispatcher.check_door`."""
         try:
-            self._dispatcher.check_door(model, deadline, priority)
+            self._dispatcher.check_door(model, due, priority)
         except RefusedError as error:
-            self._tell(EndedQuery(model, version, "refused", error.reason))
+            self._tell(EndedQuery(model.name, model.version, "refused", error.reason))
             raise
 
     async def compute(

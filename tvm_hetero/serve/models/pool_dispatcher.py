@@ -46,6 +46,10 @@ from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
 _KEPT = 8192
+_AT_THE_DOOR = -1  # the number of a query that is asked about, and not here yet
+# What takes less (s) is computed by the loop's own thread: to wake another, and to be woken, takes
+# about as long.
+_AT_ONCE = 1e-4
 
 MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
 
@@ -175,7 +179,18 @@ class PoolDispatcher:
 
     # ------------------------------------------------------------------ queries
 
-    def check_door(self, model: str, deadline: float | None, priority: Priority) -> None:
+    def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
+        self._check_queue()
+        if due is None:
+            return
+        now = time.monotonic()
+        query = Query(_AT_THE_DOOR, _key(model.name, model.version), 1, now, max(due, now + 1e-9),
+                      priority)  # fmt: skip
+        refusal = self._scheduler.foresee(query, now)
+        if refusal is not None:
+            raise _refusal(refusal)
+
+    def _check_queue(self) -> None:
         waiting = len(self.waiting)
         if waiting >= self._most:
             raise RefusedError(
@@ -184,7 +199,7 @@ class PoolDispatcher:
             )  # fmt: skip
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
-        self.check_door(model.name, query.deadline, query.priority)
+        self._check_queue()
         due = min(query.deadline or math.inf, query.due or math.inf)
         key = _key(model.name, model.version)
         entry = self._enter(key, model.name, query.items, query.priority, query.arrived, due)
@@ -240,7 +255,9 @@ class PoolDispatcher:
         """Outputs of each element."""
         if query.items == 1:
             executor = await self._executor(entry, model)
-            return [await executor.run_async(query.inputs)]
+            if executor.schedule.value < _AT_ONCE:
+                return [executor.run(query.inputs)]
+            return [await asyncio.wrap_future(executor.submit(query.inputs))]
         parts = deque(split_items(query.inputs, query.items))
         rows: list[list[Any]] = []
         while parts:

@@ -26,6 +26,9 @@ from tvm_hetero.serve.core.refusal import RequestError
 from tvm_hetero.serve.models.share_instances import ShareInstances
 from tvm_hetero.util.closeable import Closeable
 
+MOST_ITEMS = 4096
+"""Elements of one query: each is a request of an executor."""
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -56,7 +59,10 @@ class Signature:
         counts = {self._count(info, inputs) for info in self.inputs}
         if len(counts) > 1:
             raise RequestError("the inputs have unlike numbers of elements (their first axis)")
-        return counts.pop() if counts else 1
+        count = counts.pop() if counts else 1
+        if count > MOST_ITEMS:
+            raise RequestError(f"{count} elements in one query; expected {MOST_ITEMS} at most")
+        return count
 
     def _count(self, info: TensorInfo, inputs: Mapping[str, tuple[int, ...]]) -> int:
         if info.name not in inputs:

@@ -48,9 +48,10 @@ class Infer(ApiHandler):
         self._head = _head_length(headers.get(HEAD_LENGTH))
         self._scheduling = scheduling_by_headers(headers, self.arrived)
         model = self.context.repository.find(**self.path_kwargs)
-        _tensors_of(model)
         deadline, priority = self._scheduling
-        self.context.dispatcher.check_door(model.name, model.version, deadline, priority)
+        due = [] if deadline is None else [deadline]
+        due += [] if model.slo is None else [self.arrived + model.slo]
+        self.context.dispatcher.check_door(_tensors_of(model), min(due, default=None), priority)
         self._reserve()
 
     def data_received(self, chunk: bytes) -> None:

@@ -121,6 +121,10 @@ class Scheduler(ABC):
         self._freed = True
         return self._decide(now)
 
+    def foresee(self, query: Query, now: float) -> RefuseQuery | None:
+        """The refusal that `arrive` would come to, as far as can be told; nothing is changed."""
+        return None
+
     def tick(self, now: float) -> list[ShareDecision]:
         """Time has passed."""
         return self._decide(now)

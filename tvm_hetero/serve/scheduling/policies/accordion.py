@@ -35,7 +35,7 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
 )
 from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, make_room
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
-from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
+from tvm_hetero.serve.scheduling.query import Priority, Query, RefuseQuery, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
 _EPS = 1e-9
@@ -71,6 +71,29 @@ class Accordion(Scheduler):
     # ------------------------------------------------------------------ admission
 
     def _receive(self, query: Query, now: float) -> None:
+        if not self.running and not self._waiting:
+            self._receive_alone(query, now)
+        else:
+            self._receive_beside(query, now)
+
+    def _receive_alone(self, query: Query, now: float) -> None:
+        """As `_receive_beside` comes to where all places are free: the answer needs no calendar."""
+        work, shares = self._work(query), self._shares(query)
+        self.pressure.arrive(work, query.priority)
+        if self._outweighs(query, work):
+            return
+        if query.deadline == math.inf:
+            self._start(query, shares[-1][0], now)  # each is quicker than those before it
+            return
+        guard = self._guard(query, work)
+        for free in dict.fromkeys((guard, 0)):
+            for share, seconds in shares:
+                if now + seconds <= query.deadline + _EPS and share + free <= self.pool.count:
+                    self._start(query, share, now)
+                    return
+        self._refuse_late(query, self._calendar(now), now)
+
+    def _receive_beside(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
         work = self._work(query)
         self.pressure.arrive(work, query.priority)
@@ -131,8 +154,35 @@ class Accordion(Scheduler):
         """When a low query counts as high."""
         return query.arrival + self.options.ageing * self._patience(query)
 
+    def foresee(self, query: Query, now: float) -> RefuseQuery | None:
+        """The refusal that `arrive` would come to for want of time; None: it would be taken.
+
+        Nothing is changed: a door may ask before it has seen all of a query.
+        """
+        if query.deadline == math.inf or self.options.best_effort:
+            return None
+        calendar = self._calendar(now)
+        if place(query, self._shares(query), calendar, now) is not None:
+            return None
+        low_only = query.priority is Priority.LOW
+        if self.options.shrink and self._room(query, calendar, now, low_only=low_only) is not None:
+            return None
+        if self._reordered(query, now) is not None:
+            return None
+        return self._late_refusal(query, calendar, now)
+
     def _reorder(self, query: Query, now: float) -> bool:
         """Reserve anew for all that wait, and for the query, if all meet their deadlines."""
+        found = self._reordered(query, now)
+        if found is None:
+            return False
+        self._accept(query, found[query.number], now)
+        for number, spot in found.items():
+            self._waiting[number].reservation = spot
+        return True
+
+    def _reordered(self, query: Query, now: float) -> dict[int, Reservation] | None:
+        """Reservations for all that wait and the query, high ones first; None if one is late."""
         new = WaitingQuery(query, Reservation(now, now, 0), self._aged_at(query))
         calendar = calendar_of(self.pool.count, self.running.values(), now)
         found: dict[int, Reservation] = {}
@@ -140,34 +190,35 @@ class Accordion(Scheduler):
         for each in sorted(everyone, key=lambda each: each.order(now)):
             spot = place(each.query, self._shares(each.query), calendar, now)
             if spot is None:
-                return False
+                return None
             calendar.take(spot.start, spot.end, spot.share)
             found[each.query.number] = spot
-        self._waiting[query.number] = new
-        for number, spot in found.items():
-            self._waiting[number].reservation = spot
-        return True
+        return found
 
     def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
         """Say when it would have ended, and when to come back; or take it as best effort."""
-        shares = self._shares(query)
-        end = soonest(shares, calendar, now).end
         widened = any(each.share > each.needed for each in self.running.values())
         self.pressure.lose(avoidable=widened)
         if self.options.best_effort:
             free = replace(query, deadline=math.inf)
-            spot = place(free, shares, calendar, now)
+            spot = place(free, self._shares(query), calendar, now)
             assert spot is not None
             self._accept(free, spot, now)
             return
-        least = shares[-1][1]
+        refusal = self._late_refusal(query, calendar, now)
+        self._decisions.append(refusal)
+        if refusal.retry_after is None:
+            self.profile.times(query.model).doubt(query.items)
+
+    def _late_refusal(self, query: Query, calendar: PlaceCalendar, now: float) -> RefuseQuery:
+        shares = self._shares(query)
+        least, number = shares[-1][1], query.number
         if least > query.slo:
             reason = "it takes longer than its deadline allows, even alone on all places"
-            self._refuse(query, reason, query.slo, least, None)
-            self.profile.times(query.model).doubt(query.items)
-        else:
-            reason = "it would end after its deadline, behind what was accepted before"
-            self._refuse(query, reason, query.slo, end - query.arrival, end - query.deadline)
+            return RefuseQuery(number, reason, query.slo, least, None)
+        end = soonest(shares, calendar, now).end
+        reason = "it would end after its deadline, behind what was accepted before"
+        return RefuseQuery(number, reason, query.slo, end - query.arrival, end - query.deadline)
 
     # ------------------------------------------------------------------ room that others make
 
@@ -202,6 +253,8 @@ class Accordion(Scheduler):
     # ------------------------------------------------------------------ at every event
 
     def _plan(self, now: float) -> None:
+        if not self._waiting and not any(each.query.items > 1 for each in self.running.values()):
+            return  # nobody to be started, and nobody whose share can still be changed
         self._widen_promised(now)
         calendar = self._calendar(now)
         self._start_due(calendar, now)
