@@ -24,6 +24,13 @@ def serve(
         list[str] | None,
         typer.Option("--slo", metavar="NAME=20ms", help="When a model's answers are due."),
     ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            help="How cores are shared: accordion, one-stage, whole-machine, slo-conforming, ...",
+        ),
+    ] = "accordion",
     admin: Annotated[
         bool, typer.Option("--admin", help="Models can be loaded and unloaded over HTTP.")
     ] = False,
@@ -54,7 +61,7 @@ def serve(
 
     named = name_models(models)
     options = ServeOptions(
-        host=host, port=port, slo=read_slo(slo or (), named), admin=admin,
+        host=host, port=port, policy=policy, slo=read_slo(slo or (), named), admin=admin,
         key=_read_key(key_file), admin_key=_read_key(admin_key_file),
         hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.core.limits import Limits
@@ -26,10 +25,8 @@ class ServeOptions:
     key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none.
     hosts : further names by which clients may call a server on loopback.
     policy : how places are shared (`serve.scheduling`).
-    adapt : a policy of `online` for what is served; None: plans stay as they are.
     drain : seconds in which what was accepted may end after SIGTERM.
     compatible_metrics : also under the names of Triton and vLLM.
-    repository : folder in which ``load`` finds models by name; None: only those that were given.
     """
 
     host: str = LOOPBACK
@@ -40,10 +37,8 @@ class ServeOptions:
     admin_key: str | None = None
     hosts: tuple[str, ...] = ()
     policy: str = "accordion"
-    adapt: str | None = None
     drain: float = 30.0
     compatible_metrics: bool = False
-    repository: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
