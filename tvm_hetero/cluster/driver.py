@@ -158,7 +158,9 @@ class Cluster(Closeable):
         self._beats.append(beat)
 
     def unlisten(self, lost: Callable[[str, str], None], beat: Callable[[], None]) -> None:
-        """Be told no more."""
+        """Be told no more; nothing for who is not told."""
+        if lost not in self._listeners:
+            return
         self._listeners.remove(lost)
         self._beats.remove(beat)
 

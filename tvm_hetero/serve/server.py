@@ -27,6 +27,7 @@ from tvm_hetero.serve.http.routes import HttpRoute, make_application
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 from tvm_hetero.serve.scheduling.scheduler import Scheduler
@@ -56,6 +57,7 @@ class ModelServer:
         models: Mapping[str, Path],
         options: ServeOptions | None = None,
         routes: Iterable[HttpRoute] = (),
+        placed: Mapping[str, ServedDecoder] | None = None,
     ) -> None:
         self.options = options or ServeOptions()
         self._routes = [*routes, *all_routes()]
@@ -63,7 +65,7 @@ class ModelServer:
         pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
         repository = Repository(self.options.slo, pool)
         for name, path in models.items():
-            repository.enter(name, path)
+            repository.enter(name, path, (placed or {}).get(name))
         self.context = ServeContext(self.options, repository, Observed(pool))
         self.metrics = count_all(self.context, cores, pool)
         self.port = 0

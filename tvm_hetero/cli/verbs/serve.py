@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Container, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
 
@@ -46,6 +48,7 @@ def serve(
     drain: Annotated[
         float, typer.Option("--drain-seconds", metavar="S", min=0.0, help="To end what runs.")
     ] = 30.0,
+    cluster: ClusterOption = None,
     compatible_metrics: Annotated[
         bool, typer.Option("--compatible-metrics", help="Names of Triton and vLLM, too.")
     ] = False,
@@ -67,8 +70,30 @@ def serve(
     )  # fmt: skip
     steps = Steps(quiet=False)
     run = _event_loop()
-    status = run(serve_until_signal(ModelServer(named, options), steps.say))
+    with _placed_decoders(steps, named, cluster) as placed:
+        server = ModelServer(named, options, placed=placed)
+        status = run(serve_until_signal(server, steps.say))
     raise typer.Exit(status)
+
+
+@contextmanager
+def _placed_decoders(
+    steps: Steps, named: Mapping[str, Path], cluster: str | None
+) -> Iterator[dict[str, Any]]:
+    """Decoders among the models, placed on the nodes of a cluster, which end with the block."""
+    from tvm_hetero.artifact.kinds import is_decoder
+
+    with ExitStack() as stack:
+        if cluster is None:
+            yield {}
+            return
+        decoders = {name: path for name, path in named.items() if is_decoder(path)}
+        if not decoders:
+            raise UsageError("--cluster is for decoders, and none of the models is one")
+        yield {
+            name: stack.enter_context(place_decoder(steps, path, cluster))
+            for name, path in decoders.items()
+        }
 
 
 def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
