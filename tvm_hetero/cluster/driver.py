@@ -158,9 +158,7 @@ class Cluster(Closeable):
         self._beats.append(beat)
 
     def unlisten(self, lost: Callable[[str, str], None], beat: Callable[[], None]) -> None:
-        """Be told no more; nothing for who is not told."""
-        if lost not in self._listeners:
-            return
+        """Be told no more."""
         self._listeners.remove(lost)
         self._beats.remove(beat)
 
