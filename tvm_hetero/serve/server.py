@@ -31,6 +31,7 @@ from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 from tvm_hetero.serve.scheduling.scheduler import Scheduler
+from tvm_hetero.serve.traces.spans import SpanMaker
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
@@ -44,6 +45,8 @@ class ModelServer:
     ----------
     models : folders that `tvm-hetero partition` wrote, by the names by which clients ask.
     routes : further ones, of whoever embeds the server.
+    placed : decoders among the models that are on a cluster.
+    spans : is told of all that ends; closed with the server.
 
     Attributes
     ----------
@@ -58,6 +61,7 @@ class ModelServer:
         options: ServeOptions | None = None,
         routes: Iterable[HttpRoute] = (),
         placed: Mapping[str, ServedDecoder] | None = None,
+        spans: SpanMaker | None = None,
     ) -> None:
         self.options = options or ServeOptions()
         self._routes = [*routes, *all_routes()]
@@ -68,6 +72,10 @@ class ModelServer:
             repository.enter(name, path, (placed or {}).get(name))
         self.context = ServeContext(self.options, repository, Observed(pool))
         self.metrics = count_all(self.context, cores, pool)
+        self._spans = spans
+        if spans is not None:
+            self.context.dispatcher.observers.append(spans.end_query)
+            self.context.generation_observers.append(spans)
         self.port = 0
         self._http: DoorServer | None = None
 
@@ -132,6 +140,8 @@ class ModelServer:
             await self._http.close()
             self._http = None
         await self.context.repository.close()
+        if self._spans is not None:  # it may wait for the collector
+            await asyncio.to_thread(self._spans.close)
 
     async def _all_answered(self, seconds: float) -> bool:
         end = time.monotonic() + seconds

@@ -48,6 +48,10 @@ def serve(
     drain: Annotated[
         float, typer.Option("--drain-seconds", metavar="S", min=0.0, help="To end what runs.")
     ] = 30.0,
+    otlp: Annotated[
+        str | None,
+        typer.Option("--otlp", metavar="URL", help="Send a span of each request to a collector."),
+    ] = None,
     cluster: ClusterOption = None,
     compatible_metrics: Annotated[
         bool, typer.Option("--compatible-metrics", help="Names of Triton and vLLM, too.")
@@ -61,6 +65,7 @@ def serve(
     from tvm_hetero.serve.core.options import ServeOptions
     from tvm_hetero.serve.lifecycle import serve_until_signal
     from tvm_hetero.serve.server import ModelServer, name_models
+    from tvm_hetero.serve.traces.spans import SpanMaker, otlp_exporter
 
     named = name_models(models)
     options = ServeOptions(
@@ -71,7 +76,8 @@ def serve(
     steps = Steps(quiet=False)
     run = _event_loop()
     with _placed_decoders(steps, named, cluster) as placed:
-        server = ModelServer(named, options, placed=placed)
+        spans = SpanMaker(otlp_exporter(otlp)) if otlp else None
+        server = ModelServer(named, options, placed=placed, spans=spans)
         status = run(serve_until_signal(server, steps.say))
     raise typer.Exit(status)
 

@@ -33,6 +33,7 @@ from tornado.web import HTTPError, RequestHandler
 
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
+from tvm_hetero.serve.core.trace_context import TRACEPARENT
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
 from tvm_hetero.serve.models.repository import ServedModel
@@ -105,6 +106,7 @@ class ApiHandler(RequestHandler):
 
     def open(self, path: Mapping[str, Any]) -> None:
         """The headers are there: refuse, or let the body come."""
+        TRACEPARENT.set(self.request.headers.get("Traceparent"))
         self._transforms = []
         try:
             self.path_args = []
