@@ -60,11 +60,11 @@ class OpenAiHandler(ApiHandler):
         Raises
         ------
         UnknownModelError, RefusedError
-            As in `Repository.find`.
+            As in `Repository.find`; the model is not closed before this request is answered.
         InvalidRequestError
             If the model is no decoder.
         """
-        served = self.context.repository.find(name)
+        served = self.find_model(name)
         if served.decoder is None:
             raise InvalidRequestError(
                 f"the model {name!r} generates no text; it maps tensors to tensors "
