@@ -15,6 +15,9 @@ QUEUE_FULL, DEADLINE, DRAINING, NOT_READY, TOO_LARGE, STREAMS, OVERLOADED = REAS
     "queue_full", "deadline", "draining", "not_ready", "too_large", "streams", "overloaded",
 )  # fmt: skip
 
+REASON_HEADER = "Tvm-Hetero-Reason"
+"""The header that says which limit stood against a request."""
+
 
 class RefusedError(HeteroError):
     """A query is not taken: come back later, or ask for less.

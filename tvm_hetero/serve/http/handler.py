@@ -32,15 +32,19 @@ from tornado.httputil import HTTPHeaders, format_timestamp
 from tornado.web import HTTPError, RequestHandler
 
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
+from tvm_hetero.serve.core.refusal import (
+    DRAINING,
+    REASON_HEADER,
+    TOO_LARGE,
+    AccessError,
+    RefusedError,
+)
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
 from tvm_hetero.serve.models.repository import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _JSON = "application/json"
-REASON = "Tvm-Hetero-Reason"
-"""The header that says which limit stood against a request (`serve.core.refusal.REASONS`)."""
 _SMALL_BODY = 1 << 14
 _LARGE = 64 << 10  # bytes that are copied in a few microseconds
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -258,7 +262,7 @@ class ApiHandler(RequestHandler):
         if fault.retry_after is not None:
             self.set_header("Retry-After", str(fault.retry_after))
         if fault.reason:
-            self.set_header(REASON, fault.reason)
+            self.set_header(REASON_HEADER, fault.reason)
         if fault.status == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", ", ".join(self.methods))
         if self.context.draining or self._is_coming:

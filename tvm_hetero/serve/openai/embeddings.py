@@ -74,14 +74,14 @@ class Embeddings(OpenAiHandler):
         served, model, form = self._find_encoder(fields)
         deadline = self.deadline(fields.timeout)
         with self.counted_stream():
-            texts = await self.answer_in_time(deadline, self._texts(served))
-            tokens = await self.answer_in_time(
+            texts = await self.attend_until(deadline, self._texts(served))
+            tokens = await self.attend_until(
                 deadline, off_loop(len(self.body), lambda: _read_inputs(fields, form, texts))
             )
             vectors: list[_Array] = []
             for some in _batched(tokens, _AT_ONCE):  # no more, lest others find the queue full
                 work = [self._embed(served, model, form, each, deadline) for each in some]
-                vectors += await self.answer_in_time(deadline, asyncio.gather(*work))
+                vectors += await self.attend_until(deadline, asyncio.gather(*work))
         self.answer(_document(fields, vectors, sum(map(len, tokens))))
 
     def _find_encoder(
