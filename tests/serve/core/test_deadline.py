@@ -22,7 +22,7 @@ def test_a_header_tells_microseconds_and_nought_is_no_timeout(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "1_000", " 1", "²", "9" * 16])
 def test_what_is_no_whole_number_is_refused_and_quoted(text):
-    with pytest.raises(RequestError, match="timeout .*: expected whole microseconds"):
+    with pytest.raises(RequestError, match=r"timeout .*: expected whole microseconds"):
         timeout_by_header({TIMEOUT_HEADER: text})
 
 
