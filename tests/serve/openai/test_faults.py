@@ -38,7 +38,7 @@ def client(inside):
 
 def is_idle(inside):
     model = inside.decoder_model("chat")
-    return inside.call(lambda: (model.waiting, model.running)) == (0, 0)
+    return inside.ask(lambda: (model.waiting, model.running)) == (0, 0)
 
 
 def ask(client, most=150, **more):
@@ -119,7 +119,7 @@ def test_who_cannot_wait_is_told_when_to_come_back(inside, client):
     waiting = threading.Thread(target=lambda: ask(fill, 1, n=2))
     waiting.start()
     model = inside.decoder_model("chat")
-    assert eventually(lambda: inside.call(lambda: model.waiting) == 2)
+    assert eventually(lambda: inside.ask(lambda: model.waiting) == 2)
     with pytest.raises(openai.InternalServerError) as caught:
         ask(client)
     assert (caught.value.status_code, caught.value.code) == (503, "queue_full")
@@ -141,7 +141,7 @@ def test_at_the_door_a_full_queue_is_said_before_the_body_has_come(inside, clien
     next(iter(stream))
     waiting = threading.Thread(target=lambda: ask(client, 1, n=2))
     waiting.start()
-    assert eventually(lambda: inside.call(lambda: model.waiting) == 2)
+    assert eventually(lambda: inside.ask(lambda: model.waiting) == 2)
     connection = http.client.HTTPConnection("127.0.0.1", inside.server.port, timeout=10)
     connection.putrequest("POST", "/v1/completions")
     connection.putheader("Authorization", f"Bearer {KEY}")
@@ -220,9 +220,9 @@ def test_a_model_is_held_by_who_is_answered_and_let_go_by_who_hangs_up(inside, c
     users = inside.served("chat").users
     stream = ask(client, stream=True)
     next(iter(stream))
-    assert inside.call(lambda: len(users)) == 1  # a new version would not close it now
+    assert inside.ask(lambda: len(users)) == 1  # a new version would not close it now
     stream.close()
-    assert eventually(lambda: inside.call(lambda: len(users)) == 0)
+    assert eventually(lambda: inside.ask(lambda: len(users)) == 0)
 
 
 def test_a_high_priority_passes_those_who_wait(inside, client):
@@ -237,7 +237,7 @@ def test_a_high_priority_passes_those_who_wait(inside, client):
     threads = [threading.Thread(target=wait, args=each) for each in asked]
     for count, thread in enumerate(threads, 1):
         thread.start()
-        assert eventually(lambda count=count: inside.call(lambda: model.waiting) == count)
+        assert eventually(lambda count=count: inside.ask(lambda: model.waiting) == count)
     streams.pop().close()  # one slot, so they enter one after the other
     for thread in threads:
         thread.join()
@@ -275,14 +275,14 @@ def test_what_runs_when_the_server_drains_ends_or_is_told_why(chat_model):
         waiting = threading.Thread(target=wait)
         waiting.start()
         model = server.decoder_model("chat")
-        assert eventually(lambda: server.call(lambda: model.running) == 2)
+        assert eventually(lambda: server.ask(lambda: model.running) == 2)
         server.drain()
         with pytest.raises(openai.APIError, match="the server ended before"):
             for _ in stream:
                 pass
         waiting.join()
         assert whole == [("draining", "1")]
-        assert eventually(lambda: server.call(lambda: model.running) == 0)
+        assert eventually(lambda: server.ask(lambda: model.running) == 0)
 
 
 def test_a_reader_who_does_not_read_is_cut_off(chat_model):
