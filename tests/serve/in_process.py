@@ -10,7 +10,7 @@ from tests.serve.server_thread import ServerThread
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.models.decoder_model import DecoderModel
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration
 
 

@@ -14,7 +14,8 @@ from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.serve.core.query import InferenceQuery
 from tvm_hetero.serve.core.refusal import RefusedError
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
-from tvm_hetero.serve.models.repository import READY, UNAVAILABLE, Repository, ServedModel
+from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.served_model import READY, UNAVAILABLE, ServedModel
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 
 

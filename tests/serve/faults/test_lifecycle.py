@@ -46,7 +46,7 @@ _SLOW_TO_LOAD = """
 import asyncio, time
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.lifecycle import serve_until_signal
-from tvm_hetero.serve.models.repository import in_thread
+from tvm_hetero.serve.models.load_thread import in_thread
 from tvm_hetero.serve.server import ModelServer
 
 class SlowToLoad(ModelServer):

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tvm_hetero.serve.core.query import InferenceQuery
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
 from tvm_hetero.serve.openai.errors import InvalidRequestError
 from tvm_hetero.serve.openai.handler import OpenAiHandler, off_loop

@@ -19,7 +19,7 @@ from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import Fault, describe_fault
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.decoder_model import DecoderModel
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration
 from tvm_hetero.serve.openai.errors import InvalidRequestError, error_body, is_worth_retrying
 from tvm_hetero.serve.openai.fields import read_fields
