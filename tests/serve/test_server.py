@@ -1,33 +1,29 @@
-"""A server as a process: it is up, says what it serves, and ends when it is told to."""
+"""A server as a process: it is up, and says what it serves. How it ends: `test_lifecycle`."""
 
 from __future__ import annotations
 
-import signal
+import pytest
 
 
-def test_it_says_what_it_is_and_that_it_is_ready(start_server):
-    server = start_server("branchy", "dense")
+@pytest.fixture(scope="module")
+def server(start_server):
+    return start_server("branchy", "dense")
+
+
+def test_it_says_what_it_is_and_that_it_is_ready(server):
     assert server.get("/v2/health/live").json == {"live": True}
     assert server.get("/v2/models/dense/ready").json == {"name": "dense", "ready": True}
     assert server.get("/v2").json["name"] == "tvm_hetero"
 
 
-def test_what_is_not_there_is_told_so_without_paths(start_server, served_models):
-    server = start_server("dense")
+def test_what_is_not_there_is_told_so_without_paths(server, served_models):
     unknown = server.get("/v2/models/nets/ready")
     assert unknown.status == 404
-    assert unknown.json["error"] == "there is no model 'nets'; there are: dense"
+    assert unknown.json["error"] == "there is no model 'nets'; there are: branchy, dense"
     assert str(served_models) not in unknown.body.decode()
     assert server.get("/v1/no/such/thing").status == 404
 
 
-def test_a_page_of_strangers_cannot_call_a_server_on_loopback(start_server):
-    server = start_server("dense")
+def test_a_page_of_strangers_cannot_call_a_server_on_loopback(server):
     assert server.get("/v2", {"Host": "evil.example"}).status == 421
     assert server.get("/v2", {"Host": "localhost:1"}).status == 200
-
-
-def test_sigterm_ends_it_with_status_0(start_server):
-    server = start_server("dense")
-    assert server.end(signal.SIGTERM) == 0
-    assert any("draining" in line for line in server.lines)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar
 
-from tests.waiting import LIMIT
+from tests.serve.server_thread import ServerThread
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.http.routes import HttpRoute
-from tvm_hetero.serve.server import ModelServer
-
-T = TypeVar("T")
 
 
 class Gated(ApiHandler):
@@ -54,12 +49,11 @@ class Gate:
         self.cancelled = 0
 
 
-class Hosted:
-    """A server in a thread.
+class Hosted(ServerThread):
+    """A server with a gate.
 
     Attributes
     ----------
-    server : which runs there.
     gate : at which requests of ``/gated`` wait.
     """
 
@@ -67,45 +61,14 @@ class Hosted:
         self, models: Mapping[str, Path] | None = None, options: ServeOptions | None = None
     ) -> None:
         routes = [HttpRoute(r"/gated", Gated), HttpRoute(r"/large", Large)]
-        self.server = ModelServer(models or {}, options or ServeOptions(port=0), routes)
+        super().__init__(models, options, routes)
         self.gate = Gate()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-
-    def call(self, work: Any) -> Any:
-        """The result of a coroutine that runs in the server's loop."""
-        return self.begin(work).result(LIMIT)
-
-    def begin(self, work: Any) -> Future[Any]:
-        """The same, as a future."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def ask(self, question: Callable[[], T]) -> T:
-        """What a function says in the server's loop."""
-
-        async def answer() -> T:
-            return question()
-
-        return self.call(answer())  # type: ignore[no-any-return]
+        self.server.context.parts["gate"] = self.gate
 
     def open_gate(self) -> None:
         """Let those go who wait, and who will come."""
         self.ask(self.gate.event.set)
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens."""
-        return "127.0.0.1", self.server.port
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self.server.context.parts["gate"] = self.gate
-        self.call(self.server.start())
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.open_gate()
-        self.call(self.server.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LIMIT)
-        self._loop.close()
+        super().__exit__()

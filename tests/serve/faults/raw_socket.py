@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import socket
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Self
 
+from tests.serve.server_process import Reply
 from tests.waiting import LIMIT
-
-
-class RawReply(NamedTuple):
-    """A response: its status, headers by their names in small letters, and body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The body as JSON."""
-        return json.loads(self.body)
 
 
 class RawSocket:
@@ -41,8 +27,8 @@ class RawSocket:
             "\r\n".join([f"{method} {path} {version}", "Host: localhost", *lines, "", ""])
         )
 
-    def reply(self) -> RawReply:
-        """The next response; ``100 Continue`` is one, too."""
+    def reply(self) -> Reply:
+        """The next response, headers by their names in small letters; ``100 Continue`` is one."""
         line = self._file.readline()
         assert line.startswith(b"HTTP/1.1 "), f"expected a status line, got {line!r}"
         status = int(line.split()[1])
@@ -55,7 +41,7 @@ class RawSocket:
         length = int(headers.get("content-length", 0))
         body = self._file.read(length)
         assert len(body) == length, f"the body ends after {len(body)} of {length} bytes"
-        return RawReply(status, headers, body)
+        return Reply(status, headers, body)
 
     def is_ended(self) -> bool:
         """Whether the server has closed its side, and nothing but the end is to be read."""

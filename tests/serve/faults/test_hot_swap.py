@@ -13,7 +13,10 @@ import pytest
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.serve.core.query import InferenceQuery
 from tvm_hetero.serve.core.refusal import RefusedError
-from tvm_hetero.serve.models.repository import READY, UNAVAILABLE, Repository, ServedModel
+from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
+from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.served_model import READY, UNAVAILABLE, ServedModel
+from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 
 
 @pytest.fixture
@@ -105,6 +108,29 @@ def test_the_old_version_is_closed_when_who_found_it_is_done(folder):
         await repository.close()
         with pytest.raises(HeteroError):
             await _compute(old)
+
+    asyncio.run(main())
+
+
+class _Watched(PoolDispatcher):
+    """Notes whether a model that it is told to forget was closed before."""
+
+    def remove(self, name: str, version: str) -> None:
+        with pytest.raises(HeteroError, match="closed"):
+            self.old.executor.run(self.old.executor.random_inputs(1))
+        super().remove(name, version)
+        self.forgotten = version
+
+
+def test_the_pool_knows_a_model_until_its_last_step_has_had_its_turn(folder):
+    async def main():
+        pool = _Watched(sorted(os.sched_getaffinity(0)), SHARE_POLICIES["accordion"], 8)
+        repository = Repository(None, pool)
+        repository.enter("dense", folder)
+        pool.old = (await repository.load("dense")).tensors
+        await repository.unload("dense")
+        assert pool.forgotten == "1"
+        assert not pool.profile.models
 
     asyncio.run(main())
 

@@ -35,16 +35,18 @@ def test_the_first_signal_drains_and_the_second_ends_at_once(start_server, secon
         if second is None:
             client.send(b"lf")
             assert client.reply().status == 400  # `half` is no JSON, but it was looked at
-            assert server.process.wait(LIMIT) == 0
+            assert server.process.wait(LIMIT) == status
         else:
             assert server.end(second) == status
+    server.end()
+    assert any("draining" in line for line in server.lines)
 
 
 _SLOW_TO_LOAD = """
 import asyncio, time
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.lifecycle import serve_until_signal
-from tvm_hetero.serve.models.repository import in_thread
+from tvm_hetero.serve.models.load_thread import in_thread
 from tvm_hetero.serve.server import ModelServer
 
 class SlowToLoad(ModelServer):

@@ -16,7 +16,7 @@ from tests.waiting import eventually
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.serve.core.limits import MEBIBYTE
 from tvm_hetero.serve.models.dispatcher import Observed
-from tvm_hetero.serve.models.repository import READY, ServedModel, Standing
+from tvm_hetero.serve.models.served_model import READY, ServedModel, Standing
 from tvm_hetero.serve.models.tensor_model import TensorModel, signature_of
 
 _PATH = "/v2/models/gated/infer"

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from tests.generation.language import Language
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders.decoder import Decoder
+from tvm_hetero.errors import RunError
 from tvm_hetero.generation.sequences import Event, GenerationRequest
 from tvm_hetero.serve.core.query import InferenceQuery
 from tvm_hetero.serve.models.decoder_model import DecoderModel
+from tvm_hetero.serve.models.gated_stepper import Gate, GatedStepper
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.tensor_model import TensorModel
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
@@ -67,3 +73,23 @@ def test_tokens_are_those_of_the_decoder_alone_while_others_are_served(served_mo
     assert pool.free == len(cores)
     dense.close()
     assert np.isfinite(answered).all()
+
+
+def test_a_step_whose_turn_is_taken_away_ends_with_an_error_and_keeps_nobody_waiting():
+    @asynccontextmanager
+    async def endless() -> AsyncIterator[None]:
+        await asyncio.Event().wait()
+        yield
+
+    async def main() -> None:
+        language = Language(groups=1, batch=2, chunk=4)
+        gated = GatedStepper(language, Gate(endless, lambda: True))
+        gated.loop = asyncio.get_running_loop()
+        answer = gated.step(0, [1, 1], [0, 0])
+        await asyncio.sleep(0)
+        for turn in list(gated._running):
+            turn.cancel()
+        with pytest.raises(RunError, match="taken away"):
+            await asyncio.wait_for(asyncio.wrap_future(answer), 10)
+
+    asyncio.run(main())

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+import urllib.request
 
 import openai
 import pytest
@@ -23,7 +24,8 @@ KEY = "a key of enough letters"
 @pytest.fixture(scope="module")
 def inside(chat_model):
     """A server whose steps take 10 ms, with a queue of 2 and 8 streams of one client."""
-    with serving({"chat": chat_model}, key=KEY, limits=Limits(queue=2, streams=8)) as server:
+    limits = Limits(queue=2, streams=8)
+    with serving({"chat": chat_model}, key=KEY, limits=limits, compatible_metrics=True) as server:
         slow_down(server.decoder_model("chat").decoder, 0.01)
         yield server
 
@@ -36,7 +38,7 @@ def client(inside):
 
 def is_idle(inside):
     model = inside.decoder_model("chat")
-    return inside.call(lambda: (model.waiting, model.running)) == (0, 0)
+    return inside.ask(lambda: (model.waiting, model.running)) == (0, 0)
 
 
 def ask(client, most=150, **more):
@@ -101,9 +103,12 @@ def test_the_answer_is_over_at_its_deadline(inside, client, how):
 
 def test_a_deadline_within_a_stream_is_an_event(client):
     told = ""
-    with pytest.raises(openai.APIError, match="deadline"):
-        for chunk in ask(client, stream=True, extra_body={"timeout": 0.3}):
-            told += chunk.choices[0].text
+    for timeout in (0.3, 0.6, 0.9, 1.2):  # on a busy machine the first token may come late
+        with pytest.raises(openai.APIError, match="deadline"):
+            for chunk in ask(client, stream=True, extra_body={"timeout": timeout}):
+                told += chunk.choices[0].text
+        if told:
+            break
     assert told
 
 
@@ -114,7 +119,7 @@ def test_who_cannot_wait_is_told_when_to_come_back(inside, client):
     waiting = threading.Thread(target=lambda: ask(fill, 1, n=2))
     waiting.start()
     model = inside.decoder_model("chat")
-    assert eventually(lambda: inside.call(lambda: model.waiting) == 2)
+    assert eventually(lambda: inside.ask(lambda: model.waiting) == 2)
     with pytest.raises(openai.InternalServerError) as caught:
         ask(client)
     assert (caught.value.status_code, caught.value.code) == (503, "queue_full")
@@ -136,7 +141,7 @@ def test_at_the_door_a_full_queue_is_said_before_the_body_has_come(inside, clien
     next(iter(stream))
     waiting = threading.Thread(target=lambda: ask(client, 1, n=2))
     waiting.start()
-    assert eventually(lambda: inside.call(lambda: model.waiting) == 2)
+    assert eventually(lambda: inside.ask(lambda: model.waiting) == 2)
     connection = http.client.HTTPConnection("127.0.0.1", inside.server.port, timeout=10)
     connection.putrequest("POST", "/v1/completions")
     connection.putheader("Authorization", f"Bearer {KEY}")
@@ -197,6 +202,29 @@ def test_each_text_is_counted_with_its_times(inside, client):
     assert statistics.success.count > 0
 
 
+def test_vllms_gauges_count_texts_and_not_requests(inside, client):
+    stream = ask(client, stream=True, n=SLOTS - 1)
+    next(iter(stream))
+    request = urllib.request.Request(
+        f"{inside.url}/metrics", headers={"Authorization": f"Bearer {KEY}"}
+    )
+    with urllib.request.urlopen(request) as reply:
+        told = reply.read().decode().splitlines()
+    stream.close()
+    assert f'vllm:num_requests_running{{model_name="chat"}} {SLOTS - 1:.1f}' in told
+    assert 'vllm:num_requests_waiting{model_name="chat"} 0.0' in told
+    assert f'vllm:kv_cache_usage_perc{{model_name="chat"}} {(SLOTS - 1) / SLOTS}' in told
+
+
+def test_a_model_is_held_by_who_is_answered_and_let_go_by_who_hangs_up(inside, client):
+    users = inside.served("chat").users
+    stream = ask(client, stream=True)
+    next(iter(stream))
+    assert inside.ask(lambda: len(users)) == 1  # a new version would not close it now
+    stream.close()
+    assert eventually(lambda: inside.ask(lambda: len(users)) == 0)
+
+
 def test_a_high_priority_passes_those_who_wait(inside, client):
     model = inside.decoder_model("chat")
     streams = [ask(client, stream=True) for _ in range(SLOTS)]
@@ -209,7 +237,7 @@ def test_a_high_priority_passes_those_who_wait(inside, client):
     threads = [threading.Thread(target=wait, args=each) for each in asked]
     for count, thread in enumerate(threads, 1):
         thread.start()
-        assert eventually(lambda count=count: inside.call(lambda: model.waiting) == count)
+        assert eventually(lambda count=count: inside.ask(lambda: model.waiting) == count)
     streams.pop().close()  # one slot, so they enter one after the other
     for thread in threads:
         thread.join()
@@ -247,14 +275,14 @@ def test_what_runs_when_the_server_drains_ends_or_is_told_why(chat_model):
         waiting = threading.Thread(target=wait)
         waiting.start()
         model = server.decoder_model("chat")
-        assert eventually(lambda: server.call(lambda: model.running) == 2)
+        assert eventually(lambda: server.ask(lambda: model.running) == 2)
         server.drain()
         with pytest.raises(openai.APIError, match="the server ended before"):
             for _ in stream:
                 pass
         waiting.join()
         assert whole == [("draining", "1")]
-        assert eventually(lambda: server.call(lambda: model.running) == 0)
+        assert eventually(lambda: server.ask(lambda: model.running) == 0)
 
 
 def test_a_reader_who_does_not_read_is_cut_off(chat_model):

@@ -174,7 +174,7 @@ def test_all_viewers_of_a_second_are_given_one_document(live):
         data = page_data(live.server.context)
         return data.document(), data.document()
 
-    first, second = live.call(twice)
+    first, second = live.call(twice())
     assert first is second
     with ask(f"{live.url}/page/events") as stream:
         assert next_document(stream)["now"] < next_document(stream)["now"]

@@ -25,7 +25,7 @@ def busy_minute(live: LiveServer) -> None:
         live.metrics.tokens.first_token("words", "1", 12, 0.09)
         live.metrics.tokens.next_token("words", "1", 0.02)
 
-    live.call(see)
+    live.call(see())
     live.infer("dense", 3, 10.0)
     live.end(
         EndedQuery("branchy", "1", "success", "", 0.01, 0.03, 0.05, 1, 0.02),
@@ -146,7 +146,7 @@ def test_names_of_models_are_text_and_nothing_else(live, open_page):
             ServerEvent(SWITCH, "<img src=x onerror=document.title='run'>", "<b>bold</b>")
         )
 
-    live.call(see)
+    live.call(see())
     view = open_page(live.url + "/")
     view.until("document.querySelector('#events').textContent.includes('<img src=x')")
     assert view.page.query_selector("#events img") is None

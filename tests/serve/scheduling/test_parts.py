@@ -22,7 +22,7 @@ from tvm_hetero.serve.scheduling.arrivals import (
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
 from tvm_hetero.serve.scheduling.course import Course, Pace
 from tvm_hetero.serve.scheduling.pool import PlacePool
-from tvm_hetero.serve.scheduling.profile import WINDOW, ModelTimes
+from tvm_hetero.serve.scheduling.profile import MOST_CELLS, WINDOW, ModelTimes
 from tvm_hetero.serve.scheduling.query import Priority, Query
 
 
@@ -111,6 +111,15 @@ def test_times_that_refuse_are_forgotten_one_by_one() -> None:
     for _ in range(6):
         times.doubt(2)
     assert times.paces(2)[0].seconds(2) == pytest.approx(2.0)
+
+
+def test_who_asks_for_ever_other_numbers_of_items_fills_no_memory() -> None:
+    times = ModelTimes([Pace(1.0, 1.0)])
+    for items in range(1, 3 * MOST_CELLS):
+        times.add(items, 1, 2.0 * items)
+    assert len(times._samples) == len(times._values) == MOST_CELLS
+    assert (1, 1) in times._samples  # others are predicted from it
+    assert times.paces(5)[0].seconds(5) == pytest.approx(10.0)  # forgotten, and predicted
 
 
 def test_more_places_are_never_predicted_slower() -> None:

@@ -13,7 +13,7 @@ import msgspec
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.core.refusal import RequestError, UnknownModelError
 from tvm_hetero.serve.http.handler import ApiHandler, Permission
-from tvm_hetero.serve.models.repository import READY
+from tvm_hetero.serve.models.served_model import READY
 from tvm_hetero.util.quote import quote
 
 _MOST = 1 << 20  # bytes of a request: one with a model in it is told why it is refused

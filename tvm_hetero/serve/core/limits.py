@@ -1,4 +1,7 @@
-"""Limits on what a stranger may make the server do; every count and size has one."""
+"""Limits on what a stranger may make the server do; every count and size has one.
+
+Those of single messages (axes, letters of names) stand with the messages (`serve.oip.messages`).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,7 @@ class Limits:
     Attributes
     ----------
     body : bytes of a request's body, decompressed.
-    json : bytes of the JSON in it that describes tensors or a chat.
     header : bytes of all headers.
-    id : bytes of a request's id; name : characters of any name in a path.
-    rank, depth : axes of a tensor; how deep JSON may be nested.
     connections, connections_of_one : open at once, in all and of one address.
     queue : queries that wait for a model.
     streams : of one key (or address) at once.
@@ -27,12 +27,7 @@ class Limits:
     """
 
     body: int = 64 * MEBIBYTE
-    json: int = 64 * MEBIBYTE
     header: int = 16 << 10
-    id: int = 512
-    name: int = 256
-    rank: int = 16
-    depth: int = 64
     connections: int = 1024
     connections_of_one: int = 512
     queue: int = 64

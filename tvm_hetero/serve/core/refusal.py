@@ -15,6 +15,9 @@ QUEUE_FULL, DEADLINE, DRAINING, NOT_READY, TOO_LARGE, STREAMS, OVERLOADED = REAS
     "queue_full", "deadline", "draining", "not_ready", "too_large", "streams", "overloaded",
 )  # fmt: skip
 
+REASON_HEADER = "Tvm-Hetero-Reason"
+"""The header that says which limit stood against a request."""
+
 
 class RefusedError(HeteroError):
     """A query is not taken: come back later, or ask for less.
@@ -50,11 +53,12 @@ class RequestError(HeteroError):
 
 
 class AccessError(HeteroError):
-    """A request may not be made by who made it.
+    """A request may not be made by who made it, or not in this form.
 
     Attributes
     ----------
-    status : of HTTP: 401 (no key, or a wrong one), 403 (with no key at all), 421 (another host).
+    status : of HTTP: 401 (no key, or a wrong one), 403 (with no key at all), 421 (another host);
+        406 and 415 (an answer, or a body, of a type that is not spoken here).
     """
 
     def __init__(self, text: str, status: int) -> None:

@@ -17,33 +17,32 @@ Handlers are driven by `http.delegate`, not by tornado's own: `open` when the he
 from __future__ import annotations
 
 import asyncio
-import functools
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping
 from enum import Enum
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 
-import orjson
-from tornado.http1connection import HTTP1Connection
-from tornado.httputil import HTTPHeaders, format_timestamp
 from tornado.web import HTTPError, RequestHandler
 
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.core.refusal import DRAINING, TOO_LARGE, AccessError, RefusedError
+from tvm_hetero.serve.core.refusal import (
+    DRAINING,
+    REASON_HEADER,
+    TOO_LARGE,
+    AccessError,
+    RefusedError,
+)
 from tvm_hetero.serve.core.trace_context import TRACEPARENT
+from tvm_hetero.serve.http.answer_writer import AnswerWriter
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
-_JSON = "application/json"
-REASON = "Tvm-Hetero-Reason"
-"""The header that says which limit stood against a request (`serve.core.refusal.REASONS`)."""
 _SMALL_BODY = 1 << 14
-_LARGE = 64 << 10  # bytes that are copied in a few microseconds
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ class Permission(Enum):
     ADMIN = "admin"
 
 
-class ApiHandler(RequestHandler):
+class ApiHandler(AnswerWriter):
     """Base of all handlers.
 
     Attributes
@@ -87,7 +86,6 @@ class ApiHandler(RequestHandler):
         self.body = bytearray()
         self._work: asyncio.Task[Any] | None = None
         self._is_gone = False
-        self._is_coming = True
         self._given_up: BaseException | None = None
         self._refused: BaseException | None = None
         self._received = 0
@@ -95,14 +93,6 @@ class ApiHandler(RequestHandler):
         context.active.add(self)
         if context.draining:
             self.set_header("Connection", "close")
-
-    def clear(self) -> None:
-        """Begin an answer: no guessing of types, no word on versions."""
-        self._headers = HTTPHeaders()
-        self._headers["Date"] = _date(int(time.time()))
-        self._headers["X-Content-Type-Options"] = "nosniff"
-        self._write_buffer = []
-        self._status_code, self._reason = 200, "OK"
 
     def open(self, path: Mapping[str, Any]) -> None:
         """The headers are there: refuse, or let the body come."""
@@ -226,32 +216,9 @@ class ApiHandler(RequestHandler):
         finally:
             self._work = None
 
-    def answer(self, value: Any, status: int = 200) -> None:
-        """Finish with a JSON document."""
-        self.set_status(status)
-        self.send([orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)], _JSON)
-
-    def send(self, parts: Sequence[bytes | memoryview], content_type: str) -> None:
-        """Finish with these bytes; large ones are not copied."""
-        size = sum(map(len, parts))
-        self.set_header("Content-Type", content_type)
-        self.set_header("Content-Length", str(size))
-        if size > _LARGE:
-            self.flush()
-            for part in parts:
-                self._connection.write(part)  # type: ignore[arg-type]  # tornado takes views
-            self.finish()
-        elif self._is_coming or not self._keeps_alive():
-            self.finish(b"".join(parts))
-        else:
-            self._send_at_once(parts)
-
     def fault_body(self, fault: Fault) -> Any:
         """What a protocol says of an error."""
         return {"error": fault.text}
-
-    def compute_etag(self) -> None:
-        """None: answers are not kept by clients."""
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Called by tornado for an exception."""
@@ -260,7 +227,7 @@ class ApiHandler(RequestHandler):
         if fault.retry_after is not None:
             self.set_header("Retry-After", str(fault.retry_after))
         if fault.reason:
-            self.set_header(REASON, fault.reason)
+            self.set_header(REASON_HEADER, fault.reason)
         if fault.status == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", ", ".join(self.methods))
         if self.context.draining or self._is_coming:
@@ -297,28 +264,6 @@ class ApiHandler(RequestHandler):
             return False
         length = headers.get("Content-Length", "0")
         return length.isdecimal() and len(length) < 9 and int(length) <= _SMALL_BODY
-
-    @property
-    def _connection(self) -> HTTP1Connection:
-        connection = self.request.connection
-        assert isinstance(connection, HTTP1Connection), "there is no other"
-        return connection
-
-    def _keeps_alive(self) -> bool:
-        request = self.request
-        is_usual = request.headers.get("Connection", "keep-alive").lower() == "keep-alive"
-        return is_usual and request.version == "HTTP/1.1" and request.method != "HEAD"
-
-    def _send_at_once(self, parts: Sequence[bytes | memoryview]) -> None:
-        """What `finish` comes to where the connection stays open: a third of its time."""
-        lines = [f"HTTP/1.1 {self._status_code} {self._reason}\r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in self._headers.get_all()]
-        connection = self._connection
-        connection.set_close_callback(None)
-        connection.write(b"".join([*(line.encode("latin1") for line in lines), b"\r\n", *parts]))
-        connection.finish()
-        self._headers_written = self._finished = True
-        self.on_finish()
 
     async def _complete(self, work: Awaitable[None]) -> None:
         try:
@@ -367,8 +312,3 @@ class ApiHandler(RequestHandler):
         limit = self.context.options.limits.body
         return RefusedError(f"the body has {what} than the {limit} bytes that are allowed",
                             reason=TOO_LARGE, status=413)  # fmt: skip
-
-
-@functools.lru_cache(maxsize=2)
-def _date(seconds: int) -> str:
-    return format_timestamp(seconds)

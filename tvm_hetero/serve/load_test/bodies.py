@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.core.deadline import TIMEOUT_HEADER
 from tvm_hetero.util.quote import quote
 
 # Types of the protocol whose values can be made up.
@@ -20,7 +21,6 @@ _TYPES = {
 }  # fmt: skip
 _JSON_CANNOT = ("FP16",)
 _MOST_BYTES = 1 << 30
-TIMEOUT = "tvm-hetero-timeout-us"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def infer_request(
                    "Inference-Header-Content-Length": str(len(body))}  # fmt: skip
         body = b"".join([body, *(array.tobytes() for array in arrays.values())])
     if name in head.timeouts:
-        headers[TIMEOUT] = str(round(head.timeouts[name] * 1e6))
+        headers[TIMEOUT_HEADER] = str(round(head.timeouts[name] * 1e6))
     headers["Content-Length"] = str(len(body))
     return _head(head, "POST", f"/v2/models/{name}/infer", headers).encode("latin-1") + body
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.core.refusal import REASON_HEADER
 
 _MOST_HEAD = 1 << 16
-REASON = b"tvm-hetero-reason"
+_REASON = REASON_HEADER.lower().encode()
 
 
 class ClientReply(NamedTuple):
@@ -88,7 +89,7 @@ class ClientConnection(asyncio.Protocol):
         except (IndexError, KeyError, ValueError):
             self.fail("the reply has no Content-Length, which load tests need")
             return False
-        self._reason = headers.get(REASON, b"").decode("latin-1")
+        self._reason = headers.get(_REASON, b"").decode("latin-1")
         self._keeps = headers.get(b"connection", b"").lower() != b"close"
         return True
 

@@ -1,8 +1,7 @@
 """What each query adds to what is counted, by model and version.
 
 Called by observers on the event loop's thread, once a query, so nothing is locked; all forms in
-which it is read are made when someone asks. A series stays for the newest versions of a model only:
-a server whose models are loaded again and again does not grow.
+which it is read are made when someone asks.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tvm_hetero.serve.metrics.by_version import ByVersion
 from tvm_hetero.serve.metrics.histogram import TimeHistogram
 from tvm_hetero.serve.metrics.recent import RecentMinute, bin_of
 from tvm_hetero.serve.models.statistics import EndedQuery
-
-_VERSIONS = 4  # of a model that are kept
 
 
 @dataclass(eq=False)
@@ -51,22 +49,15 @@ class Ledger:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._versions: dict[str, dict[str, VersionLedger]] = {}
+        self._versions = ByVersion(VersionLedger)
         self._recent: dict[str, RecentMinute] = {}
 
     def __iter__(self) -> Iterator[tuple[str, str, VersionLedger]]:
-        for model, versions in sorted(self._versions.items()):
-            for version, row in versions.items():
-                yield model, version, row
+        return iter(self._versions)
 
     def version(self, model: str, version: str) -> VersionLedger:
         """What is counted of a version; made when it is asked for first."""
-        versions = self._versions.setdefault(model, {})
-        if version not in versions:
-            while len(versions) >= _VERSIONS:
-                del versions[next(iter(versions))]
-            versions[version] = VersionLedger()
-        return versions[version]
+        return self._versions.row(model, version)
 
     def recent(self, model: str) -> RecentMinute:
         """The last minute of a model."""

@@ -18,7 +18,7 @@ from prometheus_client.core import (
 from tvm_hetero import __version__
 from tvm_hetero.serve.core.events import EVENT_KINDS
 from tvm_hetero.serve.metrics.histogram import TimeHistogram
-from tvm_hetero.serve.models.repository import LOADING, READY, UNAVAILABLE, UNLOADING
+from tvm_hetero.serve.models.served_model import LOADING, READY, UNAVAILABLE, UNLOADING
 
 if TYPE_CHECKING:
     from tvm_hetero.serve.metrics.server_metrics import ServerMetrics

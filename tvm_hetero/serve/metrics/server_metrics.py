@@ -15,13 +15,8 @@ from tvm_hetero.serve.metrics.sampler import Sampler
 from tvm_hetero.serve.metrics.token_ledger import TokenLedger
 from tvm_hetero.serve.metrics.triton_names import TritonNames
 from tvm_hetero.serve.metrics.vllm_names import VllmNames
-from tvm_hetero.serve.models.repository import (
-    LOADING,
-    READY,
-    UNAVAILABLE,
-    UNLOADING,
-    Repository,
-)
+from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.served_model import LOADING, READY, UNAVAILABLE, UNLOADING
 
 
 class ServerMetrics:

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tvm_hetero.serve.metrics.by_version import ByVersion
 from tvm_hetero.serve.metrics.histogram import TimeHistogram
 from tvm_hetero.serve.metrics.ledger import Ledger
 from tvm_hetero.serve.metrics.recent import OneSecond, bin_of
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 
 _FINISHED = ("stop", "length")
-_VERSIONS = 4  # of a model that are kept
 
 
 @dataclass(eq=False)
@@ -55,28 +55,25 @@ class TokenLedger:
     def __init__(self, ledger: Ledger, objective: Callable[[str], float | None]) -> None:
         self._ledger = ledger
         self._objective = objective
-        self._models: dict[str, dict[str, TokenCounts]] = {}
+        self._versions = ByVersion(TokenCounts)
 
     def __iter__(self) -> Iterator[tuple[str, str, TokenCounts]]:
-        for model, versions in sorted(self._models.items()):
-            for version, row in versions.items():
-                yield model, version, row
+        return iter(self._versions)
 
     def newest(self) -> Iterator[tuple[str, TokenCounts]]:
         """The version of each model that was asked last."""
-        for model, versions in sorted(self._models.items()):
-            yield model, next(reversed(versions.values()))
+        return self._versions.newest()
 
     def first_token(self, model: str, version: str, prompt: int, seconds: float) -> None:
         """A sequence's first token is there, so many seconds after its request came."""
-        row = self._row(model, version)
+        row = self._versions.row(model, version)
         row.prompt += prompt
         row.first.add(seconds)
         self._count(model, row).first[bin_of(seconds)] += 1
 
     def next_token(self, model: str, version: str, seconds: float) -> None:
         """A further token is there, so many seconds after the one before it."""
-        row = self._row(model, version)
+        row = self._versions.row(model, version)
         row.between.add(seconds)
         self._count(model, row).between[bin_of(seconds)] += 1
 
@@ -85,7 +82,7 @@ class TokenLedger:
         outcome, _, refused = ended.reason.partition(": ")
         if outcome in _FINISHED:
             outcome = "success"
-            row = self._row(ended.model, ended.version)
+            row = self._versions.row(ended.model, ended.version)
             row.finished[ended.reason] += 1
             row.queued.add(ended.queued)
             row.prefill.add(max(0.0, ended.first_token - ended.queued))
@@ -101,11 +98,3 @@ class TokenLedger:
         now = self._ledger.recent(model).at(self._ledger.second)
         now.tokens += 1
         return now
-
-    def _row(self, model: str, version: str) -> TokenCounts:
-        versions = self._models.setdefault(model, {})
-        if version not in versions:
-            while len(versions) >= _VERSIONS:
-                del versions[next(iter(versions))]
-            versions[version] = TokenCounts()
-        return versions[version]

@@ -78,11 +78,8 @@ class VllmNames:
             model = standing.model
             if model is None or model.decoder is None:
                 continue
-            slots, pending = (
-                model.decoder.facts.groups * model.decoder.facts.batch,
-                model.statistics.pending,
-            )
-            running.add_metric([name], min(slots, pending))
-            waiting.add_metric([name], max(0, pending - slots))
-            usage.add_metric([name], min(slots, pending) / slots)
+            # Of texts: a request may be for several, which take a slot each.
+            running.add_metric([name], model.decoder.running)
+            waiting.add_metric([name], model.decoder.waiting)
+            usage.add_metric([name], model.decoder.running / model.decoder.slots)
         yield from (running, waiting, usage)

@@ -1,1 +1,11 @@
-"""What is served: models by name and version, and what runs their queries."""
+"""What is served: models, and what lets them run on shares of the cores.
+
+open_model, verify            from a folder to what runs it; whether it may follow an older version
+tensor_model, decoder_model   what answers queries, and what generates texts
+share_plans, share_instances  plans and executors of a model on any share of the cores
+served_times, statistics      what a model takes, for predictions; what it has done, for reports
+dispatcher, pool_dispatcher   who is next: the interface, and a policy at work
+gated_stepper                 a decoder's steps take their turns in the same pool
+served_model, repository      what stands behind names, and how versions come and go
+load_thread                   where loads are waited for
+"""

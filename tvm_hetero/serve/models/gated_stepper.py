@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.errors import HeteroError
+from tvm_hetero.errors import RunError
 from tvm_hetero.generation.stepper import PendingLogits, Stepper
 
 Logits = np.ndarray[Any, Any]
@@ -51,7 +51,7 @@ class GatedStepper:
         self._gate = gate
         self.groups, self.batch, self.chunk = stepper.groups, stepper.batch, stepper.chunk
         self.length, self.vocabulary = stepper.length, stepper.vocabulary
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[Logits]] = set()
 
     def prefill(self, group: int, slot: int, tokens: Sequence[int], position: int) -> PendingLogits:
         """As `Stepper.prefill`."""
@@ -73,18 +73,24 @@ class GatedStepper:
         return answer
 
     def _start(self, begin: Callable[[], PendingLogits], answer: Future[Logits]) -> None:
-        task = asyncio.ensure_future(self._run(begin, answer))
+        task = asyncio.ensure_future(self._run(begin))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda task: self._settle(task, answer))
 
-    async def _run(self, begin: Callable[[], PendingLogits], answer: Future[Logits]) -> None:
-        try:
-            async with self._gate.turn():
-                logits = await self._ended(begin())
-        except HeteroError as error:
+    async def _run(self, begin: Callable[[], PendingLogits]) -> Logits:
+        async with self._gate.turn():
+            return await self._ended(begin())
+
+    def _settle(self, task: asyncio.Task[Logits], answer: Future[Logits]) -> None:
+        """However a turn ends, there is an answer: the decoder's thread waits for it, and whoever
+        closes the model waits for that thread."""
+        self._running.discard(task)
+        if task.cancelled():
+            answer.set_exception(RunError("a step's turn was taken away before it had ended"))
+        elif (error := task.exception()) is not None:
             answer.set_exception(error)
         else:
-            answer.set_result(logits)
+            answer.set_result(task.result())
 
     async def _ended(self, pending: PendingLogits) -> Logits:
         """The logits; the caches are nobody else's before they are there."""

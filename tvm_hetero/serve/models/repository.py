@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -27,63 +25,25 @@ from tvm_hetero.serve.core.refusal import (
 )
 from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.models.gated_stepper import Gate
+from tvm_hetero.serve.models.load_thread import in_thread
 from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.served_decoder import ServedDecoder
-from tvm_hetero.serve.models.statistics import ModelStatistics
+from tvm_hetero.serve.models.served_model import (
+    LOADING,
+    READY,
+    UNAVAILABLE,
+    UNLOADING,
+    ServedModel,
+    Standing,
+)
 from tvm_hetero.serve.models.tensor_model import TensorModel
 from tvm_hetero.serve.models.verify import GoldenRun, verify
 from tvm_hetero.util.quote import quote
 
-# States of a model, in the words of the protocol.
-READY, LOADING, UNLOADING, UNAVAILABLE = "READY", "LOADING", "UNLOADING", "UNAVAILABLE"
 _LOOKS = 0.005  # seconds between two looks at whether a model is idle
 _MOST_CHANGES = 8  # of one name that wait for each other
 _HELD = 60.0  # seconds for which who has found a model can keep it from being closed
 T = TypeVar("T")
-
-
-@dataclass(eq=False)
-class ServedModel:
-    """A version of a model that takes queries.
-
-    Attributes
-    ----------
-    name, version : by which it is asked for.
-    path : of its artifact.
-    tensors, decoder : what runs it; one of them is None.
-    slo : seconds in which its queries shall be answered; None: no objective.
-    users : who has found it and may still ask it for something (`ApiHandler.find_model`).
-    """
-
-    name: str
-    version: str
-    path: Path
-    tensors: TensorModel | None
-    decoder: DecoderModel | None
-    slo: float | None = None
-    statistics: ModelStatistics = field(default_factory=ModelStatistics)
-    users: set[object] = field(default_factory=set)
-
-    def close(self) -> None:
-        """Stop what runs it; what is in flight fails."""
-        for runner in (self.tensors, self.decoder):
-            if runner is not None:
-                runner.close()
-
-
-@dataclass
-class Standing:
-    """Where a name stands, served or not.
-
-    Attributes
-    ----------
-    state, reason : the protocol's state, and why it is no better one.
-    model : what takes queries now.
-    """
-
-    state: str
-    reason: str = ""
-    model: ServedModel | None = None
 
 
 class ModelPool(Protocol):
@@ -286,8 +246,9 @@ class Repository:
         end = time.monotonic() + _HELD
         while model.statistics.pending or (model.users and time.monotonic() < end):
             await asyncio.sleep(_LOOKS)
-        self._pool.remove(model.name, model.version)
+        # A decoder's last step still takes its turn in the pool, which has to know it until then.
         await in_thread(lambda: _close_and_trim(model))
+        self._pool.remove(model.name, model.version)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run something that no client can cancel, and that `close` waits for."""
@@ -341,25 +302,3 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
     """Its error was for whoever asked, who may be gone."""
     if not task.cancelled():
         task.exception()
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """What some work gives, in a thread of its own; one that does not keep the process alive,
-    because a load can take long."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:
-            loop.call_soon_threadsafe(_fail, done, error)
-        else:
-            loop.call_soon_threadsafe(done.set_result, result)
-
-    threading.Thread(target=run, name="tvm_hetero loading", daemon=True).start()
-    return await done
-
-
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
-    future.set_exception(error)

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.errors import RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.models.share_plans import Cores, Shape, SharePlans
 from tvm_hetero.util.closeable import Closeable
@@ -40,15 +41,18 @@ class ShareInstances(Closeable):
         self._most = most
         self._kept: OrderedDict[tuple[Cores, Shape], Executor] = OrderedDict()
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def find(self, cores: Cores, shape: Shape) -> Executor | None:
         """The executor of a share if it is there."""
         if not self.plans.is_divisible:
             return self.whole
-        found = self._kept.get((cores, shape))
-        if found is not None:
+        try:
+            # First, so that `make` in another thread lets go of others between the two steps.
             self._kept.move_to_end((cores, shape))
-        return found
+        except KeyError:
+            return None
+        return self._kept.get((cores, shape))
 
     def make(self, cores: Cores, shape: Shape) -> Executor:
         """The executor of a share; takes up to seconds where it is not there. For any thread.
@@ -56,9 +60,11 @@ class ShareInstances(Closeable):
         Raises
         ------
         HeteroError
-            If the model does not run on the share.
+            If the model does not run on the share, or is closed.
         """
         with self._lock:
+            if self._is_closed:
+                raise RunError("the model was closed")
             found = self.find(cores, shape)
             if found is not None:
                 return found
@@ -79,6 +85,7 @@ class ShareInstances(Closeable):
     def close(self) -> None:
         """Stop all of them; what is in flight fails."""
         with self._lock:
+            self._is_closed = True
             for each in (*self._kept.values(), self.whole):
                 each.close()
             self._kept.clear()

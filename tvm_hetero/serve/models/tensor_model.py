@@ -7,20 +7,19 @@ in their order. Cancelling the query cancels what is in flight: the kernel that 
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tvm_hetero.artifact.executable import Executable
-from tvm_hetero.errors import DeadlineError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.inputs import TensorInfo
 from tvm_hetero.executor.tensors import as_array
+from tvm_hetero.serve.core.deadline import end_at
 from tvm_hetero.serve.core.query import Arrays, InferenceAnswer, InferenceQuery
 from tvm_hetero.serve.core.refusal import RequestError
 from tvm_hetero.serve.models.share_instances import ShareInstances
@@ -148,22 +147,9 @@ def split_items(inputs: Arrays, items: int) -> list[dict[str, np.ndarray[Any, An
     return [{name: parts[i] for name, parts in split.items()} for i in range(items)]
 
 
-@asynccontextmanager
-async def answer_in_time(query: InferenceQuery) -> AsyncIterator[None]:
-    """Cancel what is awaited inside at the query's deadline.
-
-    Raises
-    ------
-    DeadlineError
-        If it was not done then.
-    """
-    left = None if query.deadline is None else query.deadline - time.monotonic()
-    try:
-        async with asyncio.timeout(left):
-            yield
-    except TimeoutError:
-        waited = time.monotonic() - query.arrived
-        raise DeadlineError(f"deadline: not done {waited:.3g} s after it came") from None
+def answer_in_time(query: InferenceQuery) -> AbstractAsyncContextManager[None]:
+    """Cancel what is awaited inside at the query's deadline (`serve.core.deadline.end_at`)."""
+    return end_at(query.deadline, query.arrived)
 
 
 def signature_of(executor: Executor) -> Signature:

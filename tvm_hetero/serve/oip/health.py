@@ -7,7 +7,7 @@ from typing import ClassVar
 from tvm_hetero import __version__
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.http.handler import ApiHandler, Permission
-from tvm_hetero.serve.models.repository import READY
+from tvm_hetero.serve.models.served_model import READY
 
 EXTENSIONS = (
     "binary_tensor_data", "statistics", "model_repository", "schedule_policy",

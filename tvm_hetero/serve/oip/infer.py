@@ -14,7 +14,7 @@ from tvm_hetero.executor.tensors import ALIGNMENT
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery
 from tvm_hetero.serve.core.refusal import TOO_LARGE, AccessError, RefusedError, RequestError
 from tvm_hetero.serve.http.handler import ApiHandler
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
 from tvm_hetero.serve.oip.answers import write_answer
 from tvm_hetero.serve.oip.npy import NPY, write_npy

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm_hetero.executor.inputs import TensorInfo
 from tvm_hetero.serve.http.handler import ApiHandler
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.oip.datatypes import datatype_of
 
 PLATFORM = "tvm_hetero"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.serve.http.handler import ApiHandler
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.statistics import ModelStatistics, PhaseTime
 
 _NEVER = PhaseTime()

@@ -8,31 +8,16 @@ its answer. Both can be told by headers too, which are there before the body is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from tvm_hetero.serve.core.deadline import timeout_by_header, timeout_of, whole_number
 from tvm_hetero.serve.core.query import Priority
 from tvm_hetero.serve.core.refusal import RequestError
 from tvm_hetero.serve.oip.messages import Parameters
 from tvm_hetero.util.quote import quote
 
-TIMEOUT_HEADER = "tvm-hetero-timeout-us"
 PRIORITY_HEADER = "tvm-hetero-priority"
-_MOST_DIGITS = 15
 _REFUSED = ("shared_memory_", "sequence_", "classification")
 _HIGHEST = 1
-
-
-def deadline_of(timeout_us: object, arrived: float) -> float | None:
-    """When a request with this timeout is due, by `time.monotonic`; None: whenever it comes.
-
-    Raises
-    ------
-    RequestError
-        If it is no whole number of microseconds.
-    """
-    if type(timeout_us) is not int or timeout_us < 0:
-        raise RequestError(f"timeout {quote(timeout_us)}: expected whole microseconds from 0 up")
-    return arrived + timeout_us * 1e-6 if timeout_us else None
 
 
 def priority_of(number: object) -> Priority:
@@ -58,12 +43,10 @@ def scheduling_by_headers(
     RequestError
         If one is no whole number.
     """
-    deadline, priority = None, Priority.LOW
-    if TIMEOUT_HEADER in headers:
-        deadline = deadline_of(_whole(headers[TIMEOUT_HEADER]), arrived)
+    timeout, priority = timeout_by_header(headers), Priority.LOW
     if PRIORITY_HEADER in headers:
-        priority = priority_of(_whole(headers[PRIORITY_HEADER]))
-    return deadline, priority
+        priority = priority_of(whole_number(headers[PRIORITY_HEADER]))
+    return None if timeout is None else arrived + timeout, priority
 
 
 def scheduling_by_parameters(
@@ -78,8 +61,9 @@ def scheduling_by_parameters(
     """
     deadline, priority = by_headers
     if "timeout" in parameters:
-        own = deadline_of(parameters["timeout"], arrived)
-        deadline = min((each for each in (deadline, own) if each is not None), default=None)
+        own = timeout_of(parameters["timeout"])
+        if own is not None:
+            deadline = arrived + own if deadline is None else min(deadline, arrived + own)
     if "priority" in parameters:
         priority = priority_of(parameters["priority"])
     return deadline, priority
@@ -110,7 +94,3 @@ def check_parameters(parameters: Parameters) -> None:
     for name, value in parameters.items():
         if name.startswith(_REFUSED) and value:
             raise RequestError(f"parameter {quote(name)} is not supported by this server")
-
-
-def _whole(text: str) -> Any:
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else text

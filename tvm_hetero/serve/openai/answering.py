@@ -18,7 +18,7 @@ from tvm_hetero.generation.sequences import Entered, Happening, ScoredPrompt
 from tvm_hetero.serve.core.refusal import RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.models.decoder_model import DecoderModel, RunningSequences
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
 from tvm_hetero.serve.openai.choices import ChoiceText, PlacedToken, TextPiece
 from tvm_hetero.serve.openai.handler import tell_refused

@@ -33,7 +33,7 @@ class ChatCompletions(GeneratingHandler):
             max_tokens=fields.max_tokens if most is None else most,
         )  # fmt: skip
         with self.counted_stream():
-            prompt = await self.answer_in_time(deadline, self._read_prompt(model, fields))
+            prompt = await self.attend_until(deadline, self._read_prompt(model, fields))
             answering = Answering(
                 self.context, served, model, [prompt], settings, self.arrived, deadline
             )
@@ -41,7 +41,7 @@ class ChatCompletions(GeneratingHandler):
             if fields.stream:
                 await write_events(self, form.events(), deadline)
             else:
-                self.answer(await self.answer_in_time(deadline, form.document()))
+                self.answer(await self.attend_until(deadline, form.document()))
 
     async def _read_prompt(self, model: DecoderModel, fields: ChatFields) -> Prompt:
         return await off_loop(len(self.body), lambda: make_chat_prompt(model, fields.messages))

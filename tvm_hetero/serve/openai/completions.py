@@ -34,7 +34,7 @@ class TextCompletions(GeneratingHandler):
             echo=bool(fields.echo),
         )  # fmt: skip
         with self.counted_stream():
-            prompts = await self.answer_in_time(deadline, _read_prompts(model, fields))
+            prompts = await self.attend_until(deadline, _read_prompts(model, fields))
             answering = Answering(
                 self.context, served, model, prompts, settings, self.arrived, deadline
             )
@@ -42,7 +42,7 @@ class TextCompletions(GeneratingHandler):
             if fields.stream:
                 await write_events(self, form.events(), deadline)
             else:
-                self.answer(await self.answer_in_time(deadline, form.document()))
+                self.answer(await self.attend_until(deadline, form.document()))
 
 
 async def _read_prompts(model: DecoderModel, fields: CompletionFields) -> list[Prompt]:

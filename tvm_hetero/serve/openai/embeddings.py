@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tvm_hetero.serve.core.query import InferenceQuery
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
 from tvm_hetero.serve.openai.errors import InvalidRequestError
 from tvm_hetero.serve.openai.handler import OpenAiHandler, off_loop
@@ -74,20 +74,20 @@ class Embeddings(OpenAiHandler):
         served, model, form = self._find_encoder(fields)
         deadline = self.deadline(fields.timeout)
         with self.counted_stream():
-            texts = await self.answer_in_time(deadline, self._texts(served))
-            tokens = await self.answer_in_time(
+            texts = await self.attend_until(deadline, self._texts(served))
+            tokens = await self.attend_until(
                 deadline, off_loop(len(self.body), lambda: _read_inputs(fields, form, texts))
             )
             vectors: list[_Array] = []
             for some in _batched(tokens, _AT_ONCE):  # no more, lest others find the queue full
                 work = [self._embed(served, model, form, each, deadline) for each in some]
-                vectors += await self.answer_in_time(deadline, asyncio.gather(*work))
+                vectors += await self.attend_until(deadline, asyncio.gather(*work))
         self.answer(_document(fields, vectors, sum(map(len, tokens))))
 
     def _find_encoder(
         self, fields: EmbeddingFields
     ) -> tuple[ServedModel, TensorModel, EncoderForm]:
-        served = self.context.repository.find(fields.model)
+        served = self.find_model(fields.model)
         form = None if served.tensors is None else encoder_form(served.tensors.signature)
         if served.tensors is None or form is None:
             raise InvalidRequestError(

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from tornado.web import HTTPError
 
-from tvm_hetero.errors import DeadlineError
+from tvm_hetero.serve.core.deadline import end_at, timeout_by_header
 from tvm_hetero.serve.core.refusal import STREAMS, TOO_LARGE, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import Fault, describe_fault
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.decoder_model import DecoderModel
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.statistics import EndedGeneration
 from tvm_hetero.serve.openai.errors import InvalidRequestError, error_body, is_worth_retrying
 from tvm_hetero.serve.openai.fields import read_fields
@@ -27,9 +27,7 @@ from tvm_hetero.serve.openai.fields import read_fields
 T = TypeVar("T")
 F = TypeVar("F", bound=msgspec.Struct)
 
-TIMEOUT_HEADER = "tvm-hetero-timeout-us"
-"""Microseconds in which the answer shall be there, as for `serve.oip`; ``timeout`` in the body says
-the same in seconds."""
+_LONGEST = 1e6  # seconds of a timeout
 _LARGEST = 4 << 20  # bytes of a body: JSON of that size holds the loop for some ten milliseconds
 _LONG = 4096  # letters: what is longer is not tokenised in the loop's thread
 
@@ -60,11 +58,11 @@ class OpenAiHandler(ApiHandler):
         Raises
         ------
         UnknownModelError, RefusedError
-            As in `Repository.find`.
+            As in `Repository.find`; the model is not closed before this request is answered.
         InvalidRequestError
             If the model is no decoder.
         """
-        served = self.context.repository.find(name)
+        served = self.find_model(name)
         if served.decoder is None:
             raise InvalidRequestError(
                 f"the model {name!r} generates no text; it maps tensors to tensors "
@@ -77,23 +75,15 @@ class OpenAiHandler(ApiHandler):
 
         Raises
         ------
-        InvalidRequestError
-            If one is no number of seconds above 0.
+        RequestError, InvalidRequestError
+            If the header is no number of microseconds, or the body's none of seconds above 0.
         """
-        header = self.request.headers.get(TIMEOUT_HEADER)
-        given = [] if timeout is None else [timeout]
-        try:
-            given += [] if header is None else [int(header) * 1e-6]
-        except ValueError:
-            given.append(0.0)
-        if not all(0 < each < 1e6 for each in given):
-            raise InvalidRequestError(
-                f"timeout: expected seconds, more than 0 (or {TIMEOUT_HEADER}: microseconds)",
-                "timeout",
-            )
+        if timeout is not None and not 0 < timeout < _LONGEST:
+            raise InvalidRequestError("timeout: expected seconds, more than 0", "timeout")
+        given = [each for each in (timeout, timeout_by_header(self.request.headers)) if each]
         return self.arrived + min(given) if given else None
 
-    async def answer_in_time(self, deadline: float | None, work: Awaitable[T]) -> T:
+    async def attend_until(self, deadline: float | None, work: Awaitable[T]) -> T:
         """Await something that ends when the client hangs up, or at the deadline.
 
         Raises
@@ -102,7 +92,7 @@ class OpenAiHandler(ApiHandler):
             If it was not done by then.
         """
         try:
-            return await self.attend(_until(deadline, work))
+            return await self.attend(_until(deadline, self.arrived, work))
         finally:
             if asyncio.iscoroutine(work):
                 work.close()  # which has not begun where the client was gone before
@@ -201,13 +191,6 @@ async def off_loop(letters: int, work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
-async def _until(deadline: float | None, work: Awaitable[T]) -> T:
-    begun = time.monotonic()
-    left = None if deadline is None else deadline - begun
-    try:
-        async with asyncio.timeout(left) as limit:
-            return await work
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise DeadlineError("deadline: the answer was not done in the time it was given") from None
+async def _until(deadline: float | None, arrived: float, work: Awaitable[T]) -> T:
+    async with end_at(deadline, arrived):
+        return await work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.openai.embeddings import encoder_form
 from tvm_hetero.serve.openai.handler import OpenAiHandler
 

@@ -34,7 +34,7 @@ async def write_events(
     """
     writer = _EventWriter(handler)
     try:
-        await handler.answer_in_time(deadline, writer.write_all(events))
+        await handler.attend_until(deadline, writer.write_all(events))
     except (Exception, asyncio.CancelledError) as caught:
         error: BaseException = caught
         if isinstance(caught, asyncio.CancelledError):

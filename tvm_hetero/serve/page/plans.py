@@ -20,8 +20,8 @@ from tvm_hetero.report.schedule.text import (
     plan_figures,
     plan_lanes,
 )
-from tvm_hetero.serve.models.repository import ServedModel
 from tvm_hetero.serve.models.served_decoder import DecoderSteps
+from tvm_hetero.serve.models.served_model import ServedModel
 
 _KEPT = 64  # numbers of plans that are told apart
 

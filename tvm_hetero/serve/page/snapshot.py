@@ -18,7 +18,7 @@ from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.metrics.recent import OneSecond, bin_end, percentile
 from tvm_hetero.serve.metrics.sampler import CpuUse
 from tvm_hetero.serve.metrics.server_metrics import ServerMetrics
-from tvm_hetero.serve.models.repository import Standing
+from tvm_hetero.serve.models.served_model import Standing
 from tvm_hetero.serve.models.statistics import EndedQuery
 from tvm_hetero.serve.page.plans import PlanPictures
 

@@ -30,6 +30,8 @@ from tvm_hetero.util.statistics import quantile
 QUANTILE = 0.9
 WINDOW = 64
 FEW = 5
+MOST_CELLS = 512
+"""Cells of a model that have samples: clients choose the items of a query."""
 # Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
 _GRAIN = 1e-3
 
@@ -62,6 +64,8 @@ class ModelTimes:
                 f"{seconds} s of {items} items on {places}"
             )
         key = (items, places)
+        if key not in self._samples and len(self._samples) >= MOST_CELLS:
+            self._forget_one()
         window = self._samples.setdefault(key, deque(maxlen=WINDOW))
         window.append(seconds)
         self._update(key)
@@ -78,6 +82,11 @@ class ModelTimes:
             else:
                 del self._samples[key], self._values[key]
                 self._change()
+
+    def _forget_one(self) -> None:
+        """The cell that was measured first; not L[1] or P, from which others are predicted."""
+        key = next((key for key in self._samples if key[0] > 1), next(iter(self._samples)))
+        del self._samples[key], self._values[key]
 
     def _update(self, key: _CellKey) -> None:
         window = self._samples[key]

@@ -18,6 +18,8 @@ class AccordionOptions:
     shrink, widen : whether running queries give places up, and get idle ones.
     best_effort : take a query that cannot meet its deadline, too, as one without.
     most : the largest share of a query; None for the whole pool.
+    weigh : refuse a query that keeps out lighter ones, of which that costs more (`pressure`).
+    guard : leave a place free beside a heavy query that can wait.
     spare : places that are not given to running queries, for the next one to begin on.
     gain : by which share of what is left a query has to get quicker to be widened.
     ageing : a low query that has waited this many times its SLO counts as high.

@@ -1,0 +1,222 @@
+"""Shares that grow and shrink while queries run: what Accordion does at every event.
+
+    start      reservations that are due, and those that can begin now after all
+    hurry      the first high one that waits is given places by low ones that have slack
+    widen      idle places that nobody has reserved go to who has least slack, as long as that
+               makes it quicker; `spare` stay free for the next query to begin on
+
+Who is let in, and with which reservation, is `accordion`'s. All that is done here fits the calendar
+beside what is reserved, so no promise is broken by it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
+from tvm_hetero.serve.scheduling.course import NewShare
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
+from tvm_hetero.serve.scheduling.policies.pressure import Pressure
+from tvm_hetero.serve.scheduling.policies.reservations import (
+    calendar_of,
+    expected_end,
+    place,
+    soonest,
+)
+from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, make_room
+from tvm_hetero.serve.scheduling.profile import ServiceProfile
+from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
+from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
+
+_EPS = 1e-9
+# For how many times its least latency a query without deadline waits as a low one.
+_PATIENCE = 10.0
+
+
+class MalleableShares(Scheduler):
+    """Queries that wait with reservations, and shares that change; see the head of this file."""
+
+    def __init__(
+        self, profile: ServiceProfile, places: int, options: AccordionOptions | None = None
+    ) -> None:
+        super().__init__(profile, places)
+        self.options = options or AccordionOptions()
+        self.most = min(self.options.most or places, places, profile.places)
+        self.pressure = Pressure(places)
+        self._waiting: dict[int, WaitingQuery] = {}
+
+    @property
+    def waiting(self) -> tuple[Query, ...]:
+        """What was accepted and has not started."""
+        return tuple(each.query for each in self._waiting.values())
+
+    @property
+    def reservations(self) -> dict[int, Reservation]:
+        """What is reserved for each query that waits."""
+        return {number: each.reservation for number, each in self._waiting.items()}
+
+    def _forget(self, number: int) -> None:
+        self._waiting.pop(number, None)
+
+    def _accept(self, query: Query, reservation: Reservation, now: float) -> None:
+        self._waiting[query.number] = WaitingQuery(query, reservation, self._aged_at(query))
+
+    # ------------------------------------------------------------------ at every event
+
+    def _plan(self, now: float) -> None:
+        if not self._waiting and not any(each.query.items > 1 for each in self.running.values()):
+            return  # nobody to be started, and nobody whose share can still be changed
+        self._widen_promised(now)
+        calendar = self._calendar(now)
+        self._start_due(calendar, now)
+        if self.options.shrink:
+            self._hurry(calendar, now)
+        if self.options.widen:
+            self._widen_idle(now)
+        aged = [each.aged_at for each in self._waiting.values() if not each.is_high(now)]
+        if aged:
+            self._decisions.append(WaitUntil(min(aged)))
+
+    def _widen_promised(self, now: float) -> None:
+        """Give who began on fewer places the others, once they are empty."""
+        emptying = any(each.given_up for each in self.running.values())
+        for running in self.running.values():
+            if running.widening is None:
+                continue
+            time, _, share = running.widening
+            if running.course.entered(now) >= running.query.items:
+                running.widening = None
+            elif self.pool.free >= share - running.share and (time <= now + _EPS or not emptying):
+                running.widening = None
+                self._resize(running, share, now)
+
+    def _start_due(self, calendar: PlaceCalendar, now: float) -> None:
+        """Start what is due; if places came free, look for an earlier time for all that wait."""
+        freed, self._freed = self._freed, False
+        for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
+            if not freed and each.reservation.start > now + _EPS:
+                continue
+            query, held, shares = each.query, each.reservation, self._shares(each.query)
+            calendar.take(held.start, held.end, -held.share)
+            guard = self._guard(query, self._work(query))
+            spot = place(query, shares, calendar, now, guard)
+            if spot is None:  # times were not as predicted
+                spot = soonest(shares, calendar, now)
+            calendar.take(spot.start, spot.end, spot.share)
+            each.reservation = spot
+            if spot.start <= now + _EPS and self.pool.free >= spot.share:
+                self._forget(query.number)
+                self._start(query, spot.share, now)
+
+    def _hurry(self, calendar: PlaceCalendar, now: float) -> None:
+        """Let low ones give places to the first high one that waits, if nobody is at it yet."""
+        high = [each for each in self._waiting.values() if each.is_high(now)]
+        if not high or any(each.given_up for each in self.running.values()):
+            return
+        first = min(high, key=lambda each: each.order(now))
+        held = first.reservation
+        calendar.take(held.start, held.end, -held.share)
+        room = self._room(first.query, calendar, now, low_only=True)
+        if room is not None and room.begin < held.start - _EPS:
+            self._forget(first.query.number)
+            self._use(first.query, room, now)
+
+    def _widen_idle(self, now: float) -> None:
+        """Give idle places to who has least slack, as long as nobody has reserved them."""
+        idle = self.pool.free - self._spare()
+        if idle <= 0 or not self.running:
+            return
+        calendar = self._calendar(now)
+        able = [each for each in self.running.values() if each.settled and each.share < self.most]
+        for running in sorted(able, key=lambda each: (each.slack, each.query.number)):
+            if idle <= 0:
+                return
+            share = self._wider(running, min(self.most, running.share + idle), calendar, now)
+            if share > running.share:
+                idle -= share - running.share
+                calendar.take(now, expected_end(running.course, now), -running.share)
+                self._resize(running, share, now)
+                calendar.take(now, running.course.finish, share)
+
+    def _wider(self, running: RunningQuery, most: int, calendar: PlaceCalendar, now: float) -> int:
+        """The share with which it ends soonest; a larger one has to be worth it."""
+        best, finish = running.share, running.course.finish
+        if running.course.entered(now) >= running.query.items:
+            return best
+        for share in range(running.share + 1, most + 1):
+            end = self.resized(running, share, now).course.finish
+            worth = end < finish - self.options.gain * (finish - now)
+            if worth and calendar.least(now, end) >= share - running.share:
+                best, finish = share, end
+        return best
+
+    # ------------------------------------------------------------------ room that others make
+
+    def _room(
+        self, query: Query, calendar: PlaceCalendar, now: float, *, low_only: bool
+    ) -> MadeRoom | None:
+        donors = [
+            each
+            for each in self.running.values()
+            if each.settled and each.share > 1
+            if not low_only or each.query.priority is Priority.LOW
+        ]
+        donors.sort(key=lambda each: (-each.query.priority, -each.slack, each.query.number))
+
+        def resized(running: RunningQuery, share: int) -> NewShare:
+            return self.resized(running, share, now)
+
+        times, free = self.profile.times(query.model), self.pool.free
+        return make_room(query, times, self.most, free, calendar, donors, resized, now)
+
+    def _use(self, query: Query, room: MadeRoom, now: float) -> None:
+        """Take what others give, and start at once if that was meant."""
+        for gift in room.gifts:
+            self._resize(gift.giver, gift.share, now)
+        if not room.at_once:
+            self._accept(query, Reservation(room.start, room.end, room.share), now)
+            return
+        running = self._start(query, room.at_once, now)
+        if room.share > room.at_once:
+            running.widening = Reservation(room.start, room.end, room.share)
+
+    # ------------------------------------------------------------------ what is known
+
+    def _work(self, query: Query) -> float:
+        """Place-seconds of its least share."""
+        shares = self._shares(query)
+        enough = (share * seconds for share, seconds in shares if seconds <= query.slo)
+        return next(enough, shares[0][1])
+
+    def _patience(self, query: Query) -> float:
+        """The SLO of a query; of one without deadline, for how long it waits as a low one."""
+        if query.slo < math.inf:
+            return query.slo
+        return _PATIENCE * self.profile.latency(query.model, query.items, self.most)
+
+    def _aged_at(self, query: Query) -> float:
+        """When a low query counts as high."""
+        return query.arrival + self.options.ageing * self._patience(query)
+
+    def _spare(self) -> int:
+        return self.pressure.spare if self.options.spare is None else self.options.spare
+
+    def _guard(self, query: Query, work: float) -> int:
+        """Places that are to stay free beside a query that can wait: one, if it is a heavy one."""
+        heavy = work > self.pressure.mean_work and query.deadline < math.inf
+        return int(self.options.guard and heavy)
+
+    def _calendar(self, now: float) -> PlaceCalendar:
+        """What is free beside all that runs and is reserved."""
+        calendar = calendar_of(self.pool.count, self.running.values(), now)
+        for each in self._waiting.values():
+            spot = each.reservation
+            calendar.take(spot.start, spot.end, spot.share)
+        return calendar
+
+    def _shares(self, query: Query) -> tuple[tuple[int, float], ...]:
+        """Shares that a query may have and that are worth it, and what it takes with each."""
+        found = self.profile.times(query.model).useful_shares(query.items)
+        if found[-1][0] > self.most:
+            found = tuple(each for each in found if each[0] <= self.most)
+        return found
