@@ -28,6 +28,7 @@ from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
 from tvm_hetero.serve.models.served_decoder import ServedDecoder
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 from tvm_hetero.serve.scheduling.scheduler import Scheduler
@@ -115,6 +116,12 @@ class ModelServer:
         self._http.add_sockets(sockets)
         self.metrics.start()
         self.port = sockets[0].getsockname()[1]
+
+    @property
+    def models(self) -> list[ServedModel]:
+        """Those that take queries now."""
+        standings = [standing for _, standing in self.context.repository]
+        return [standing.model for standing in standings if standing.model is not None]
 
     @property
     def connections(self) -> int:

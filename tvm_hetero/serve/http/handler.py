@@ -295,7 +295,8 @@ class ApiHandler(AnswerWriter):
             return
         given = self.request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode()):
-            raise AccessError("the key is missing or wrong", HTTPStatus.UNAUTHORIZED)
+            raise AccessError("the key is missing or wrong; expected the header 'Authorization: "
+                              "Bearer KEY'", HTTPStatus.UNAUTHORIZED)  # fmt: skip
 
     def _check_method(self) -> None:
         """A wrong method is told so before anything else of the request is looked at."""
