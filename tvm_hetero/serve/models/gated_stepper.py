@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.errors import HeteroError
+from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.generation.stepper import PendingLogits, Stepper
 
 Logits = np.ndarray[Any, Any]
@@ -83,6 +83,9 @@ class GatedStepper:
                 logits = await self._ended(begin())
         except HeteroError as error:
             answer.set_exception(error)
+        except BaseException as error:  # whatever it was, the thread waits for an answer
+            answer.set_exception(RunError(f"a step was not made: {type(error).__name__}"))
+            raise
         else:
             answer.set_result(logits)
 

@@ -278,8 +278,9 @@ class Repository:
         end = time.monotonic() + _HELD
         while model.statistics.pending or (model.users and time.monotonic() < end):
             await asyncio.sleep(_LOOKS)
-        self._pool.remove(model.name, model.version)
+        # A decoder may have a last step in the pool, for someone who has hung up.
         await in_thread(lambda: _close_and_trim(model))
+        self._pool.remove(model.name, model.version)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run something that no client can cancel, and that `close` waits for."""

@@ -87,7 +87,7 @@ class Embeddings(OpenAiHandler):
     def _find_encoder(
         self, fields: EmbeddingFields
     ) -> tuple[ServedModel, TensorModel, EncoderForm]:
-        served = self.context.repository.find(fields.model)
+        served = self.find_model(fields.model)
         form = None if served.tensors is None else encoder_form(served.tensors.signature)
         if served.tensors is None or form is None:
             raise InvalidRequestError(

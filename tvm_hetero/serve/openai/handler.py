@@ -64,7 +64,7 @@ class OpenAiHandler(ApiHandler):
         InvalidRequestError
             If the model is no decoder.
         """
-        served = self.context.repository.find(name)
+        served = self.find_model(name)
         if served.decoder is None:
             raise InvalidRequestError(
                 f"the model {name!r} generates no text; it maps tensors to tensors "
@@ -84,7 +84,7 @@ class OpenAiHandler(ApiHandler):
         given = [] if timeout is None else [timeout]
         try:
             given += [] if header is None else [int(header) * 1e-6]
-        except ValueError:
+        except (ValueError, OverflowError):
             given.append(0.0)
         if not all(0 < each < 1e6 for each in given):
             raise InvalidRequestError(
