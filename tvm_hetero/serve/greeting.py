@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tvm_hetero.executor.inputs import TensorInfo
 from tvm_hetero.serve.core.options import ServeOptions
-from tvm_hetero.serve.models.repository import ServedModel
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.oip.datatypes import datatype_of
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable

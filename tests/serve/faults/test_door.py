@@ -239,3 +239,13 @@ def test_a_small_refusal_keeps_the_connection_and_a_large_one_says_that_it_ends(
         client.head("POST", "/nothing", f"Content-Length: {MEBIBYTE}")
         assert client.reply().headers["connection"] == "close"
         assert client.is_ended()
+
+
+@pytest.mark.parametrize("path", ["/v2", "/nowhere", "/v1/nowhere", "/page/events"])
+def test_methods_that_are_called_like_parts_of_a_handler_are_refused_as_others(hosted, path):
+    for method in "REQUEST", "CLEAR", "_FINISHED", "SEND_ERROR", "CONTEXT", "ON_FINISH", "TRACE":
+        with RawSocket(hosted.address) as client:
+            reply = client.head(method, path).reply()
+            assert reply.status in (404, 405), method
+            assert reply.json["error"]
+    assert eventually(lambda: hosted.ask(lambda: hosted.server.context.busy) == 0)

@@ -112,6 +112,8 @@ class ApiHandler(AnswerWriter):
         if self._finished:
             return None
         try:
+            if self._refused is not None:
+                raise self._refused
             method = getattr(self, str(self.request.method).lower())
             work: Coroutine[Any, Any, None] | None = method(*self.path_args, **self.path_kwargs)
         except Exception as error:
@@ -140,7 +142,6 @@ class ApiHandler(AnswerWriter):
             if not self._has_small_body():
                 raise
             self._refused = error
-            setattr(self, str(self.request.method).lower(), self._refuse)
 
     def _pass_door(self) -> None:
         self._check_host()
@@ -254,10 +255,6 @@ class ApiHandler(AnswerWriter):
             self._finished = True
             self.on_finish()
 
-    def _refuse(self, **_: object) -> None:
-        assert self._refused is not None
-        raise self._refused
-
     def _has_small_body(self) -> bool:
         headers = self.request.headers
         if "Transfer-Encoding" in headers or "Expect" in headers:
@@ -290,7 +287,8 @@ class ApiHandler(AnswerWriter):
             raise AccessError(
                 "administration is off; start the server with --admin", HTTPStatus.FORBIDDEN
             )
-        wanted = options.admin_key if self.permission is Permission.ADMIN else options.key
+        is_admin = self.permission is Permission.ADMIN
+        wanted = (options.admin_key if is_admin else None) or options.key
         if self.permission is Permission.OPEN or wanted is None:
             return
         given = self.request.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -97,6 +97,7 @@ class PoolDispatcher:
         self._is_stale = False  # models have come or gone since the policy was made
         self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
         self._entries: dict[int, _Entry] = {}
+        self._going: set[str] = set()  # models that are forgotten with their last query
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="tvm_hetero shares")
@@ -120,9 +121,15 @@ class PoolDispatcher:
         )
 
     def remove(self, name: str, version: str) -> None:
-        """Forget a model, of which nothing is in flight."""
-        self.profile.remove(_key(name, version))
-        self._is_stale = True
+        """Forget a model; while something of it is here the policy has to know its times."""
+        self._going.add(_key(name, version))
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        for key in self._going - {each.query.model for each in self._entries.values()}:
+            self._going.discard(key)
+            self.profile.remove(key)
+            self._is_stale = True
 
     def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
         """What it is predicted to take on 1, 2, ... cores; these shares are made, and single cores.
@@ -188,6 +195,8 @@ class PoolDispatcher:
                       priority)  # fmt: skip
         refusal = self._scheduler.foresee(query, now)
         if refusal is not None:
+            if refusal.retry_after is None:
+                self.profile.times(query.model).doubt(query.items, query.slo)
             raise _refusal(refusal)
 
     def _check_queue(self) -> None:
@@ -233,9 +242,10 @@ class PoolDispatcher:
         query = Query(
             next(self._numbers), key, items, min(arrived, now), max(due, now + 1e-9), priority
         )
+        decisions = self._scheduler.arrive(query, now)
         entry = _Entry(query, name, asyncio.get_running_loop().create_future())
         self._entries[query.number] = entry
-        self._do(self._scheduler.arrive(query, now), now)
+        self._do(decisions, now)
         return entry
 
     def _leave(self, entry: _Entry) -> None:
@@ -247,6 +257,8 @@ class PoolDispatcher:
         else:
             decisions = self._scheduler.withdraw(number, now)
         del self._entries[number]
+        if self._going:
+            self._forget_gone()
         self._do(decisions, now)
 
     async def _run(

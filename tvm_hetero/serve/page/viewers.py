@@ -69,7 +69,7 @@ class PagePlan(ApiHandler):
 
     async def get(self, name: str) -> None:
         """Drawn aside, since large plans take a while."""
-        executor = executor_of(self.context.repository.find(name))
+        executor = executor_of(self.find_model(name))
         loop = asyncio.get_running_loop()
         picture = await self.attend(loop.run_in_executor(None, draw_plan, executor))
         self.set_header("Cache-Control", "no-store")

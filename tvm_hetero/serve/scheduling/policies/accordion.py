@@ -145,18 +145,19 @@ class Accordion(MalleableShares):
 
     def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
         """Say when it would have ended, and when to come back; or take it as best effort."""
-        widened = any(each.share > each.needed for each in self.running.values())
-        self.pressure.lose(avoidable=widened)
+        refusal = self._late_refusal(query, calendar, now)
+        if refusal.retry_after is not None:  # else no place that others leave would have helped
+            widened = any(each.share > each.needed for each in self.running.values())
+            self.pressure.lose(avoidable=widened)
         if self.options.best_effort:
             free = replace(query, deadline=math.inf)
             spot = place(free, self._shares(query), calendar, now)
             assert spot is not None
             self._accept(free, spot, now)
             return
-        refusal = self._late_refusal(query, calendar, now)
         self._decisions.append(refusal)
         if refusal.retry_after is None:
-            self.profile.times(query.model).doubt(query.items)
+            self.profile.times(query.model).doubt(query.items, query.slo)
 
     def _late_refusal(self, query: Query, calendar: PlaceCalendar, now: float) -> RefuseQuery:
         shares = self._shares(query)
