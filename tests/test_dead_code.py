@@ -44,12 +44,6 @@ def _is_no_prose(text: str) -> bool:
     return " " not in text.strip() or "\n" not in text
 
 
-@cache
-def _trees() -> dict[str, ast.Module]:
-    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
-
-
-@cache
 def _outside() -> set[str]:
     """Words of what uses the package: programs, C++ and docs."""
     paths = [path for user in _USERS for path in [ROOT / user, *(ROOT / user).rglob("*")]]
@@ -59,7 +53,10 @@ def _outside() -> set[str]:
 
 def unused(trees: dict[str, ast.Module], outside: set[str]) -> list[str]:
     """``module.name`` of what is defined at the top of a module and spoken of nowhere else."""
-    counts = Counter(name for tree in trees.values() for name in _names(tree))
+    by_module = {module: Counter(_names(tree)) for module, tree in trees.items()}
+    counts: Counter[str] = Counter()
+    for each in by_module.values():
+        counts.update(each)
     return [
         f"{module}.{node.name}"
         for module, tree in trees.items()
@@ -68,17 +65,25 @@ def unused(trees: dict[str, ast.Module], outside: set[str]) -> list[str]:
         and not node.decorator_list
         and not node.name.startswith("__")  # hooks of Python's
         and node.name not in outside
+        and counts[node.name] == by_module[module][node.name]  # else it is used elsewhere
         and counts[node.name] == Counter(_names(node))[node.name]
     ]
 
 
+@cache
+def _unused_here() -> tuple[str, ...]:
+    """Of this package. Its trees are let go of: see test_docstrings."""
+    trees = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+    return tuple(unused(trees, _outside()))
+
+
 def test_what_is_defined_is_used_by_more_than_its_tests() -> None:
-    found = [name for name in unused(_trees(), _outside()) if name.split(".")[-1] not in FOR_TESTS]
+    found = [name for name in _unused_here() if name.split(".")[-1] not in FOR_TESTS]
     assert not found, "no one uses these: remove them, or say in FOR_TESTS why tests need them"
 
 
 def test_the_list_of_exceptions_is_not_longer_than_it_has_to_be() -> None:
-    found = {name.split(".")[-1] for name in unused(_trees(), _outside())}
+    found = {name.split(".")[-1] for name in _unused_here()}
     assert set(FOR_TESTS) <= found
 
 

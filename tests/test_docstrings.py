@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+import pytest
+
 from tests.test_docs import PAGES
 from tests.test_floors import MODULES, room_of
 
@@ -59,6 +61,15 @@ class Text(NamedTuple):
         """The names in single backticks, in parts; not those of parameters or files."""
         names = [tuple(name.split(".")) for name in _REFERENCE.findall(self.text)]
         return [n for n in names if n[0] not in self.given and n[-1] not in EXTENSIONS]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget() -> Iterator[None]:
+    """The package's trees are some million objects, at each of which Python's garbage collection
+    would look again and again during the tests of other files."""
+    yield
+    for each in (tree, contents, classes, words, members, texts):
+        each.cache_clear()
 
 
 # ---------------------------------------------------------------------------- what is there
@@ -122,10 +133,16 @@ def words() -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
+def members(node: ast.ClassDef) -> frozenset[str]:
+    """What a class itself defines or sets."""
+    written = {child.attr for child in ast.walk(node) if isinstance(child, ast.Attribute)}
+    return frozenset(written | defined(node.body).keys())
+
+
 def has_member(node: ast.ClassDef, name: str) -> bool:
     """Whether a class, or a base of its own of ours, defines or sets an attribute."""
-    written = {child.attr for child in ast.walk(node) if isinstance(child, ast.Attribute)}
-    if name in written | defined(node.body).keys():
+    if name in members(node):
         return True
     bases = {ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases}
     return any(has_member(classes()[b], name) for b in bases if b in classes() and b != node.name)
@@ -163,20 +180,30 @@ def resolves(parts: tuple[str, ...], room: str = "") -> bool:
 # ------------------------------------------------------------------------------- what is said
 
 
-def texts() -> Iterator[Text]:
+@cache
+def texts() -> tuple[Text, ...]:
     """All docstrings, each module's comments, and the pages."""
+    return tuple(_read_texts())
+
+
+def _read_texts() -> Iterator[Text]:
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for module, path in MODULES.items():
         for node in ast.walk(tree(module)):
             if isinstance(node, documented) and (said := ast.get_docstring(node)):
-                given = {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
-                functions = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                yield Text(module, said, frozenset(given if functions else ()))
+                yield Text(module, said, _parameters(node))
         comments = _COMMENT.findall(path.read_text(encoding="utf-8"))
         yield Text(module, "\n".join(comments), frozenset())
     for name, page in PAGES.items():
         if name.startswith("docs/"):
             yield Text("", page, frozenset())
+
+
+def _parameters(node: ast.AST) -> frozenset[str]:
+    """Of a function, and of those inside it."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return frozenset()
+    return frozenset(a.arg for a in ast.walk(node) if isinstance(a, ast.arg))
 
 
 def test_what_a_text_names_by_its_module_or_class_is_there() -> None:
@@ -193,11 +220,12 @@ def test_what_a_text_names_by_its_module_or_class_is_there() -> None:
 
 
 def test_a_single_name_in_backticks_is_in_the_packages_code() -> None:
+    known = words() | WORDS.keys()
     lost = {
         (text.module, parts[0])
         for text in texts()
         for parts in text.references()
-        if text.module and len(parts) == 1 and parts[0] not in words() | WORDS.keys()
+        if text.module and len(parts) == 1 and parts[0] not in known
     }
     assert sorted(lost) == []
 

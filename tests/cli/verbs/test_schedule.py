@@ -184,7 +184,7 @@ def is_solving(pid: int) -> bool:
 
     Seconds of its own CPU time: to load everything takes one to two, on a busy machine too.
     """
-    return "ortools" in Path(f"/proc/{pid}/maps").read_text() and cpu_seconds(pid) > 4
+    return "ortools" in Path(f"/proc/{pid}/maps").read_text() and cpu_seconds(pid) > 3
 
 
 @pytest.mark.slow

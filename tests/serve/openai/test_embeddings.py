@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,8 @@ from tests.frontends.huggingface.encoder_runs import expected, saved
 from tests.models import two_cpus
 from tests.serve.in_process import serving
 from tests.serve.small_tokenizer import VOCABULARY, write_texts
+from tvm_hetero.errors import RunError
+from tvm_hetero.serve.openai.embeddings import all_or_none
 from tvm_hetero.serve.text.folder import read_texts
 
 LENGTH = 16
@@ -90,3 +93,25 @@ def test_what_is_no_text_of_the_encoder_is_refused(client, more, param):
     with pytest.raises(openai.BadRequestError) as caught:
         client.embeddings.create(**{"model": "bert", "encoding_format": "float", **more})
     assert caught.value.param == param
+
+
+def test_where_one_text_cannot_be_embedded_nothing_goes_on_for_the_others():
+    ended = []
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise RunError("no")
+
+    async def main() -> None:
+        with pytest.raises(RunError, match="no"):
+            await all_or_none([endless(), fail(), endless()])
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert ended == ["cancelled"] * 2

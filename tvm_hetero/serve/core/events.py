@@ -1,10 +1,11 @@
 """What happened to the server, for who runs it: the last of it, as sentences.
 
-For any thread: a deque's append and a copy of it are whole.
+For any thread.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -45,13 +46,16 @@ class EventLog:
     def __init__(self, kept: int = _KEPT) -> None:
         self._events: deque[ServerEvent] = deque(maxlen=kept)
         self.counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
     def record(self, event: ServerEvent) -> None:
         """One more; the oldest is forgotten when there are too many."""
         assert event.kind in EVENT_KINDS, event.kind
-        self._events.append(event)
-        self.counts[event.kind] += 1
+        with self._lock:
+            self._events.append(event)
+            self.counts[event.kind] += 1
 
     def latest(self, count: int) -> list[ServerEvent]:
         """The newest first."""
-        return list(self._events)[::-1][:count]
+        with self._lock:
+            return list(self._events)[::-1][:count]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -81,7 +81,7 @@ class Embeddings(OpenAiHandler):
             vectors: list[_Array] = []
             for some in _batched(tokens, _AT_ONCE):  # no more, lest others find the queue full
                 work = [self._embed(served, model, form, each, deadline) for each in some]
-                vectors += await self.attend_until(deadline, asyncio.gather(*work))
+                vectors += await self.attend_until(deadline, all_or_none(work))
         self.answer(_document(fields, vectors, sum(map(len, tokens))))
 
     def _find_encoder(
@@ -131,6 +131,16 @@ class Embeddings(OpenAiHandler):
         query = InferenceQuery(inputs, deadline=deadline, arrived=self.arrived)
         answer = await self.context.dispatcher.compute(model, served.statistics, query, served.slo)
         return pool(answer.outputs[form.output][0, : len(tokens)])
+
+
+async def all_or_none(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all; where one fails, nothing goes on for the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _batched(given: Sequence[T], count: int) -> Iterator[Sequence[T]]:

@@ -1,7 +1,7 @@
 """What the page shows, as one document: the server now, and its last minute.
 
-Seconds are seconds; lists of `SECONDS` numbers are of whole seconds, the oldest first. What a
-percentile is told to is in `metrics.recent`.
+Seconds are seconds; lists of `SECONDS` numbers are of whole seconds, the oldest first. How
+exact percentiles are is told in `metrics.recent`.
 """
 
 from __future__ import annotations
