@@ -77,7 +77,8 @@ class PoolDispatcher:
     ----------
     cores : the pool; of one kind.
     make_scheduler : the policy, for a profile and a number of places.
-    most_waiting : queries that wait at most, of all models.
+    most_waiting : queries that wait at most, of all models; beyond that a model of which fewer wait
+        than that by the number of models may have more.
 
     Attributes
     ----------
@@ -187,30 +188,34 @@ class PoolDispatcher:
     # ------------------------------------------------------------------ queries
 
     def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
-        self._check_queue()
+        key = _key(model.name, model.version)
+        self._check_queue(key)
         if due is None:
             return
         now = time.monotonic()
-        query = Query(_AT_THE_DOOR, _key(model.name, model.version), 1, now, max(due, now + 1e-9),
-                      priority)  # fmt: skip
+        query = Query(_AT_THE_DOOR, key, 1, now, max(due, now + 1e-9), priority)
         refusal = self._scheduler.foresee(query, now)
         if refusal is not None:
-            if refusal.retry_after is None:
-                self.profile.times(query.model).doubt(query.items, query.slo)
+            self._scheduler.turned_away(query, refusal)
             raise _refusal(refusal)
 
-    def _check_queue(self) -> None:
+    def _check_queue(self, key: str) -> None:
+        """Refuse what is too much; a model's fair part of the queue is not for others to fill."""
         waiting = len(self.waiting)
-        if waiting >= self._most:
-            raise RefusedError(
-                f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
-                retry_after=self._wait_of_all(),
-            )  # fmt: skip
+        if waiting < self._most:
+            return
+        own = sum(each.model == key for each in self.waiting)
+        if own < self._most // len(self.profile.models):
+            return
+        raise RefusedError(
+            f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
+            retry_after=self._wait_of_all(),
+        )  # fmt: skip
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
-        self._check_queue()
-        due = min(query.deadline or math.inf, query.due or math.inf)
         key = _key(model.name, model.version)
+        self._check_queue(key)
+        due = min(query.deadline or math.inf, query.due or math.inf)
         entry = self._enter(key, model.name, query.items, query.priority, query.arrived, due)
         try:
             async with answer_in_time(query):

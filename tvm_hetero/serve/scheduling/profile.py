@@ -75,7 +75,8 @@ class ModelTimes:
         self._update(key)
 
     def doubt(self, items: int, allowed: float) -> None:
-        """A query of so many seconds was refused by these times alone: forget the oldest sample of each cell.
+        """Forget the oldest sample of each cell: by these times alone a query was refused that
+        allowed so many seconds.
 
         Else times that were bad once would refuse for ever, as what is refused is not measured. So
         would predictions: where there is no sample to forget, less is predicted, until such a query
