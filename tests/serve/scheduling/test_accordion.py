@@ -209,10 +209,19 @@ def test_long_ones_without_deadline_leave_a_place_where_short_ones_were_lost() -
         refusal = policy.foresee(short, 0.1)
         assert refusal is not None
         policy.turned_away(short, refusal)
-    policy.ended(0, 1.0)
+    policy.ended(0, 0.8)
     assert set(policy.running) == {1}
-    policy.arrive(Query(12, "short", 1, 1.0, 1.3), 1.0)
+    policy.arrive(Query(12, "short", 1, 0.8, 1.1), 0.8)
     assert set(policy.running) == {1, 12}
-    policy.ended(12, 1.1)
-    policy.ended(1, 1.1)
-    assert set(policy.running) == {2}  # and nobody waits for ever
+    policy.ended(12, 0.9)
+    policy.ended(1, 1.0)
+    assert len(policy.running) == 1 and len(policy.waiting) == 1  # and none waits for ever
+    policy.ended(*policy.running, 2.0)
+    assert len(policy.running) == 1 and not policy.waiting
+
+
+def test_who_runs_on_all_places_alone_is_as_heavy_as_it_is_there() -> None:
+    steps = ModelTimes([Pace(1e6, 1e6), Pace(0.001, 0.001)])  # a decoder: never on fewer
+    policy = Accordion(ServiceProfile({"steps": steps}), 2)
+    policy.arrive(Query(0, "steps", 1, 0.0, priority=Priority.LOW), 0.0)
+    assert policy.pressure.mean_work == pytest.approx(0.002)

@@ -129,8 +129,11 @@ class Accordion(Scheduler):
         return True
 
     def _work(self, query: Query) -> float:
-        """Place-seconds of its least share."""
+        """Place-seconds of its least share; of one without deadline the fewest, because a decoder
+        has only one share on which it runs at all."""
         shares = self._shares(query)
+        if query.deadline == math.inf:
+            return min(share * seconds for share, seconds in shares)
         enough = (share * seconds for share, seconds in shares if seconds <= query.slo)
         return next(enough, shares[0][1])
 
