@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
+
+import pytest
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.server import name_models
 
 
 def test_it_says_what_it_is_and_that_it_is_ready(start_server):
@@ -31,3 +38,17 @@ def test_sigterm_ends_it_with_status_0(start_server):
     server = start_server("dense")
     assert server.end(signal.SIGTERM) == 0
     assert any("draining" in line for line in server.lines)
+
+
+@pytest.mark.parametrize("given", ["=a.hetero", "stats=a.hetero", ".", "x" * 300 + "=a.hetero"])
+def test_names_that_no_path_can_name_are_refused(given):
+    with pytest.raises(UsageError, match="NAME=PATH"):
+        name_models([given])
+    assert name_models(["a/b=c.hetero"]) == {"a/b": Path("c.hetero")}
+
+
+@pytest.mark.parametrize("key", ["short", "two words of a key", "line\nof a longer key", "k" * 5000])
+def test_keys_that_no_client_can_send_are_refused(key):
+    with pytest.raises(UsageError, match="16 to 4096 of ASCII"):
+        ServeOptions(key=key)
+    assert ServeOptions(key="k" * 4096).key

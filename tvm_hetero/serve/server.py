@@ -19,6 +19,7 @@ from tornado.netutil import bind_sockets
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.application import all_routes
+from tvm_hetero.serve.core.limits import Limits
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.core.refusal import DRAINING, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
@@ -33,6 +34,7 @@ from tvm_hetero.serve.scheduling.scheduler import Scheduler
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
+_TAKEN = ("stats",)  # /v2/models/stats is of all models
 _LAST_WORDS = 1.0  # seconds for those who are told that they will get no answer
 
 
@@ -159,13 +161,18 @@ def name_models(given: Iterable[str]) -> dict[str, Path]:
     Raises
     ------
     UsageError
-        If two have one name.
+        If two have one name, or no path could name one.
     """
     found: dict[str, Path] = {}
     for text in given:
         name, mark, path = text.partition("=")
         folder = Path(path if mark else text)
         chosen = name if mark else folder.name.removesuffix(".hetero")
+        if not 0 < len(chosen) <= Limits.name or chosen in _TAKEN:
+            raise UsageError(
+                f"{text[:60]!r}: expected a name of 1 to {Limits.name} letters, and none of "
+                f"{', '.join(_TAKEN)}, which paths mean otherwise: write NAME=PATH"
+            )
         if chosen in found:
             raise UsageError(f"two models are called {chosen!r}: write NAME=PATH")
         found[chosen] = folder

@@ -273,3 +273,26 @@ def test_a_queue_that_one_model_has_filled_is_open_to_another(served, layers):
     run(crowd())
     other.close()
     assert pool.is_idle()
+
+
+@pytest.mark.parametrize("event", ["arrive", "ended", "item_ended", "withdraw"])
+def test_a_policy_that_fails_gives_up_who_waits_and_no_core(served, monkeypatch, event):
+    pool = served("whole-machine")
+
+    def fail(*_: object) -> None:
+        raise KeyError("a fault of the policy")
+
+    async def crowd() -> list[Any]:
+        asked = [asyncio.ensure_future(pool.ask(100)) for _ in range(3)]
+        await asyncio.sleep(0)
+        monkeypatch.setattr(pool.pool._scheduler, event, fail)
+        if event == "withdraw":
+            asked[1].cancel()
+        more = [asyncio.ensure_future(pool.ask(5))]
+        return await asyncio.wait_for(asyncio.gather(*asked, *more, return_exceptions=True), 60)
+
+    answers = run(crowd())
+    assert {type(each) for each in answers} <= {KeyError, RunError, InferenceAnswer}
+    assert KeyError in {type(each) for each in answers}
+    assert run(pool.ask(2)).outputs
+    assert pool.is_idle() and not pool.pool._entries
