@@ -148,9 +148,7 @@ def _alone(path: Path) -> float:
 
 
 @contextmanager
-def _served(
-    folder: Path, slo: Mapping[str, float]
-) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def _served(folder: Path, slo: Mapping[str, float]) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The server, and the port that it has found for itself."""
     command = [sys.executable, "-m", "tvm_hetero", "serve", "--port", "0"]
     command += [str(folder / f"{name}.hetero") for name in MODELS]
@@ -234,7 +232,8 @@ def _tell(
     for name, each in asked.items():
         answered, times = each.ends["answered"], np.array(each.seconds or [np.nan])
         refused = each.ends.total() - answered
-        print(f"   {name:5}  {1e3 * slo[name]:6.2f} ms  {answered:8}  {1e3 * np.median(times):8.2f} ms"
+        median = 1e3 * np.median(times)
+        print(f"   {name:5}  {1e3 * slo[name]:6.2f} ms  {answered:8}  {median:8.2f} ms"
               f"  {np.mean(times <= slo[name]):7.0%}  {refused:7}"
               f"  {' '.join(f'{value:.2f}' for value in cores[name])}")  # fmt: skip
 

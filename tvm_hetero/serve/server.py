@@ -36,6 +36,8 @@ from tvm_hetero.serve.traces.spans import SpanMaker
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
+_LONGEST_NAME = 256  # letters, as in the routes
+_TAKEN = ("stats",)  # /v2/models/stats is of all models
 _LAST_WORDS = 1.0  # seconds for those who are told that they will get no answer
 
 
@@ -178,13 +180,18 @@ def name_models(given: Iterable[str]) -> dict[str, Path]:
     Raises
     ------
     UsageError
-        If two have one name.
+        If two have one name, or no path could name one.
     """
     found: dict[str, Path] = {}
     for text in given:
         name, mark, path = text.partition("=")
         folder = Path(path if mark else text)
         chosen = name if mark else folder.name.removesuffix(".hetero")
+        if not 0 < len(chosen) <= _LONGEST_NAME or chosen in _TAKEN:
+            raise UsageError(
+                f"{text[:60]!r}: expected a name of 1 to {_LONGEST_NAME} letters, and none of "
+                f"{', '.join(_TAKEN)}, which paths mean otherwise: write NAME=PATH"
+            )
         if chosen in found:
             raise UsageError(f"two models are called {chosen!r}: write NAME=PATH")
         found[chosen] = folder

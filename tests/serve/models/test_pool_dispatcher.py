@@ -254,3 +254,45 @@ def test_what_is_measured_is_what_shares_are_chosen_by(items):
     for _ in range(6):
         times.add(items, 2, 9.0)
     assert times.useful_shares(items)[0][1] > 1.0 * items
+
+
+def test_a_queue_that_one_model_has_filled_is_open_to_another(served, layers):
+    pool = served(most_waiting=4)
+    other = TensorModel("other", "1", layers)
+    pool.pool.add(other)
+
+    async def crowd() -> None:
+        filling = [asyncio.ensure_future(pool.ask(100)) for _ in range(6)]
+        await asyncio.sleep(0)
+        assert len(pool.pool.waiting) == 4
+        with pytest.raises(RefusedError, match="the most that may"):
+            await pool.ask(1)
+        assert (await pool.pool.compute(other, query(1))).outputs
+        await asyncio.gather(*filling, return_exceptions=True)
+
+    run(crowd())
+    other.close()
+    assert pool.is_idle()
+
+
+@pytest.mark.parametrize("event", ["arrive", "ended", "item_ended", "withdraw"])
+def test_a_policy_that_fails_gives_up_who_waits_and_no_core(served, monkeypatch, event):
+    pool = served("whole-machine")
+
+    def fail(*_: object) -> None:
+        raise KeyError("a fault of the policy")
+
+    async def crowd() -> list[Any]:
+        asked = [asyncio.ensure_future(pool.ask(100)) for _ in range(3)]
+        await asyncio.sleep(0)
+        monkeypatch.setattr(pool.pool._scheduler, event, fail)
+        if event == "withdraw":
+            asked[1].cancel()
+        more = [asyncio.ensure_future(pool.ask(5))]
+        return await asyncio.wait_for(asyncio.gather(*asked, *more, return_exceptions=True), 60)
+
+    answers = run(crowd())
+    assert {type(each) for each in answers} <= {KeyError, RunError, InferenceAnswer}
+    assert KeyError in {type(each) for each in answers}
+    assert run(pool.ask(2)).outputs
+    assert pool.is_idle() and not pool.pool._entries

@@ -145,6 +145,6 @@ def _read_key(path: Path | None) -> str | None:
             if mode & 0o077:
                 raise UsageError(f"others can read the key's file {path} (mode {mode & 0o777:o}): "
                                  "chmod 600 it")  # fmt: skip
-            return file.read(_LONGEST_KEY).strip()
+            return file.read(2 * _LONGEST_KEY).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the key's file cannot be read: {error}") from None

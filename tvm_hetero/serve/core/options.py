@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +11,8 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.core.limits import Limits
 
 LOOPBACK = "127.0.0.1"
-_LEAST_KEY = 16  # characters: shorter ones can be tried out
+_LEAST_KEY, _MOST_KEY = 16, 4096  # characters: shorter ones can be tried out
+_KEY = re.compile(rf"[!-~]{{{_LEAST_KEY},{_MOST_KEY}}}")
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,9 @@ class ServeOptions:
 
     def __post_init__(self) -> None:
         for what, key in (("key", self.key), ("admin key", self.admin_key)):
-            if key is not None and (len(key) < _LEAST_KEY or not key.isascii()):
-                raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} or "
-                                 "more of ASCII")  # fmt: skip
+            if key is not None and not _KEY.fullmatch(key):
+                raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} to "
+                                 f"{_MOST_KEY} of ASCII in one word")  # fmt: skip
         for model, seconds in self.slo.items():
             if not 0 < seconds < float("inf"):
                 raise UsageError(f"--slo {model}: expected a time above 0, got {seconds}")
