@@ -13,7 +13,7 @@ from tvm_hetero.serve.core.limits import Limits
 
 LOOPBACK = "127.0.0.1"
 _LEAST_KEY, _MOST_KEY = 16, 4096  # characters: shorter ones can be tried out
-_KEY = re.compile(rf"[!-~]{{{_LEAST_KEY},{_MOST_KEY}}}")
+_KEY = re.compile(rf"[ -~]{{{_LEAST_KEY},{_MOST_KEY}}}")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ServeOptions:
         for what, key in (("key", self.key), ("admin key", self.admin_key)):
             if key is not None and not _KEY.fullmatch(key):
                 raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} to "
-                                 f"{_MOST_KEY} of ASCII in one word")  # fmt: skip
+                                 f"{_MOST_KEY} of ASCII in one line")  # fmt: skip
         for model, seconds in self.slo.items():
             if not 0 < seconds < float("inf"):
                 raise UsageError(f"--slo {model}: expected a time above 0, got {seconds}")
