@@ -25,7 +25,8 @@ class ServeOptions:
     host, port : where it listens; port 0: any that is free.
     slo : seconds by model in which its queries shall be answered.
     admin : whether models can be loaded and unloaded over HTTP.
-    key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none.
+    key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none, and for
+        administration `key`.
     hosts : further names by which clients may call a server on loopback.
     policy : how places are shared (`serve.scheduling`).
     adapt : a policy of `online` for what is served; None: plans stay as they are.
