@@ -42,9 +42,7 @@ def test_names_that_no_path_can_name_are_refused(given):
     assert name_models(["a/b=c.hetero"]) == {"a/b": Path("c.hetero")}
 
 
-@pytest.mark.parametrize(
-    "key", ["short", "two words of a key", "line\nof a longer key", "k" * 5000]
-)
+@pytest.mark.parametrize("key", ["short", "line\nof a longer key", "k" * 5000])
 def test_keys_that_no_client_can_send_are_refused(key):
     with pytest.raises(UsageError, match="16 to 4096 of ASCII"):
         ServeOptions(key=key)

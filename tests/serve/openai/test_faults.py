@@ -48,6 +48,15 @@ def ask(client, most=150, **more):
     )  # fmt: skip
 
 
+def test_a_model_is_not_closed_under_a_request_that_has_found_it(inside, client):
+    users = inside.served("chat").users
+    stream = ask(client, stream=True)
+    next(iter(stream))
+    assert len(users) == 1  # else a new version that comes now would end it
+    stream.close()
+    assert eventually(lambda: not users)
+
+
 def test_without_the_key_nothing_is_answered(inside):
     stranger = openai.OpenAI(base_url=f"{inside.url}/v1", api_key="wrong", max_retries=0)
     with pytest.raises(openai.AuthenticationError):

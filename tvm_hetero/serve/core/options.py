@@ -12,7 +12,7 @@ from tvm_hetero.serve.core.limits import Limits
 
 LOOPBACK = "127.0.0.1"
 _LEAST_KEY, _MOST_KEY = 16, 4096  # characters: shorter ones can be tried out
-_KEY = re.compile(rf"[!-~]{{{_LEAST_KEY},{_MOST_KEY}}}")
+_KEY = re.compile(rf"[ -~]{{{_LEAST_KEY},{_MOST_KEY}}}")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class ServeOptions:
     host, port : where it listens; port 0: any that is free.
     slo : seconds by model in which its queries shall be answered.
     admin : whether models can be loaded and unloaded over HTTP.
-    key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none.
+    key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none, and for
+        administration `key`.
     hosts : further names by which clients may call a server on loopback.
     policy : how places are shared (`serve.scheduling`).
     drain : seconds in which what was accepted may end after SIGTERM.
@@ -47,7 +48,7 @@ class ServeOptions:
         for what, key in (("key", self.key), ("admin key", self.admin_key)):
             if key is not None and not _KEY.fullmatch(key):
                 raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} to "
-                                 f"{_MOST_KEY} of ASCII in one word")  # fmt: skip
+                                 f"{_MOST_KEY} of ASCII in one line")  # fmt: skip
         for model, seconds in self.slo.items():
             if not 0 < seconds < float("inf"):
                 raise UsageError(f"--slo {model}: expected a time above 0, got {seconds}")
