@@ -54,6 +54,7 @@ EXTRAS = {
         "tornado>=6.6.1",
         "uvloop",  # it serves without, too
     ],
+    "otel": ["opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"],  # traces of requests
     # Clients of others that the server is tested with; tritonclient itself comes without what it
     # asks for (Makefile): it would take ml_dtypes back to 0.5.
     "test": [
@@ -67,6 +68,8 @@ EXTRAS = {
         "mypy",
         "onnxruntime",
         "openai>=3",
+        "opentelemetry-exporter-otlp-proto-http",
+        "opentelemetry-sdk",
         "playwright",
         "open-inference-openapi",
         "orjson",

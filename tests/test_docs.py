@@ -20,6 +20,7 @@ from tvm_hetero.planning.helix import judge, parse_layer_flow, parse_layer_layou
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.serve.core.refusal import REASONS
 from tvm_hetero.util.documents import parse_document
 from tvm_hetero.zoo.layer_lists import parse_layer_list
 
@@ -184,6 +185,22 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", prose)
     folder = (ROOT / page).parent
     assert [link for link in links if not (folder / link).exists()] == []
+
+
+def tests_named() -> list[tuple[str, str]]:
+    """File and function of every test that a page names as what shows something."""
+    found = (re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text) for text in PAGES.values())
+    return sorted({each for page in found for each in page})
+
+
+@pytest.mark.parametrize(("file", "name"), tests_named(), ids=lambda each: each.split("/")[-1])
+def test_every_test_that_a_page_names_is_there(file: str, name: str) -> None:
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_the_catalogue_of_errors_has_every_reason_of_a_refusal() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [45]\d\d \|", PAGES["docs/errors.md"], re.M)
+    assert set(rows) == set(REASONS)
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -70,8 +70,8 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "planning": (("helix",), ("",)),
     "report": (("", "schedule"), ("online", "planning", "run")),
     "serve": (
-        ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",), ("metrics",),
-        ("http",),
+        ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",),
+        ("metrics", "traces"), ("http",),
         ("admin", "oip", "openai", "page"), ("",), ("load_test",),
     ),
     "solvers": (

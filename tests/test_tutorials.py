@@ -9,6 +9,7 @@ from tutorials import (
     compare_policies,
     decode_on_two_cores,
     plan_gpt3_on_six_servers,
+    serve_two_models,
 )
 from tutorials.partition_an_onnx_model import main
 
@@ -67,3 +68,18 @@ def test_compare_policies(tmp_path: Path, capsys):
     assert figures["resolve"].recovery < figures["odin"].recovery
     assert figures["resolve"].trials < figures["odin"].trials
     assert "</svg>" in (tmp_path / "made" / "policies.html").read_text(encoding="utf-8")
+
+
+def test_serve_two_models(tmp_path: Path, capsys):
+    found = serve_two_models.main(folder=tmp_path, seconds=1.0, cost_model="quick")
+    told = capsys.readouterr().out.splitlines()
+    assert "".join(dict.fromkeys(line[0] for line in told if line[0] != " ")) == "123456"
+    assert found.status == 0
+    for name in serve_two_models.MODELS:
+        asked, cores = found.asked[name], found.cores[name]
+        assert asked.ends["answered"] == len(asked.seconds) > 0
+        assert set(asked.ends) <= {"answered", "deadline"}  # each was told why
+        assert sum(cores) > 0
+        # Both models together never had more of a core than there is.
+    assert max(map(sum, zip(*found.cores.values(), strict=True))) < 60
+    assert any("SLO" in line for line in told)

@@ -6,6 +6,7 @@ to begin another.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import queue
 import signal
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -55,6 +57,8 @@ from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.platform import Platform
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.server import ModelServer
 
 PLATFORM = nodes(1, 1, 1)
 LENGTH, CHUNK, BATCH = 24, 4, 2
@@ -192,6 +196,37 @@ def test_plans_for_other_nodes_and_decoders_as_functions_are_refused(cluster, de
         ClusterExecutor(cluster, decoder[0])
     with pytest.raises(UsageError, match="a prefill is of one sequence"):
         ClusterDecoder(cluster, decoder[0], decoder[0])
+
+
+def test_a_decoder_on_the_cluster_is_served_by_the_same_front_end(
+    cluster: Cluster, decoder, tmp_path: Path
+):
+    facts = DecoderFacts(
+        family="llama", length=LENGTH, batch=BATCH, groups=1, chunk=CHUNK, vocabulary=96, eos=(),
+        weights="float32", shards=1, source={},
+    )  # fmt: skip
+
+    def complete(url: str) -> list[list[int]]:
+        asked = {"model": "words", "prompt": PROMPTS, "max_tokens": 8, "temperature": 0,
+                 "return_token_ids": True}  # fmt: skip
+        request = urllib.request.Request(
+            f"{url}/v1/completions",
+            json.dumps(asked).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return [choice["token_ids"] for choice in json.loads(reply.read())["choices"]]
+
+    async def served(made: ClusterDecoder) -> list[list[int]]:
+        server = ModelServer({"words": tmp_path}, ServeOptions(port=0), placed={"words": made})
+        await server.start()
+        try:
+            return await asyncio.to_thread(complete, f"http://127.0.0.1:{server.port}")
+        finally:
+            await server.stop()
+
+    with ClusterDecoder(cluster, *decoder, facts=facts) as made:
+        assert asyncio.run(served(made)) == alone(*decoder)
 
 
 def test_the_verbs(cluster: Cluster, tmp_path: Path):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.server import name_models
 
 
 @pytest.fixture(scope="module")
@@ -27,3 +33,19 @@ def test_what_is_not_there_is_told_so_without_paths(server, served_models):
 def test_a_page_of_strangers_cannot_call_a_server_on_loopback(server):
     assert server.get("/v2", {"Host": "evil.example"}).status == 421
     assert server.get("/v2", {"Host": "localhost:1"}).status == 200
+
+
+@pytest.mark.parametrize("given", ["=a.hetero", "stats=a.hetero", ".", "x" * 300 + "=a.hetero"])
+def test_names_that_no_path_can_name_are_refused(given):
+    with pytest.raises(UsageError, match="NAME=PATH"):
+        name_models([given])
+    assert name_models(["a/b=c.hetero"]) == {"a/b": Path("c.hetero")}
+
+
+@pytest.mark.parametrize(
+    "key", ["short", "two words of a key", "line\nof a longer key", "k" * 5000]
+)
+def test_keys_that_no_client_can_send_are_refused(key):
+    with pytest.raises(UsageError, match="16 to 4096 of ASCII"):
+        ServeOptions(key=key)
+    assert ServeOptions(key="k" * 4096).key

@@ -46,6 +46,7 @@ class ClusterDecoder(Generates, Closeable):
         None: tokens go in by steps alone.
     groups : sets of caches; as many requests may be in flight.
     stop : tokens that end a sequence unless others are given.
+    facts : what the decoder is, where that is known.
     deadline : seconds that a request may take before the node that it waits for is given up.
     patience : seconds that finding another plan may take, for each of the two.
 
@@ -62,11 +63,13 @@ class ClusterDecoder(Generates, Closeable):
         *,
         groups: int = 1,
         stop: Sequence[int] = (),
+        facts: DecoderFacts | None = None,
         deadline: float = DEADLINE,
         patience: float = TIME_LIMIT,
     ) -> None:
         self.cluster, self._patience = cluster, patience
         self._step, self._prefill = step, prefill
+        self.facts = facts
         self._networks = [p.network for p in (step, prefill) if p is not None]
         for placed in (step, prefill):
             if placed is not None:
@@ -148,7 +151,14 @@ class ClusterDecoder(Generates, Closeable):
             If there is none, it is damaged or of another version, or for one node alone.
         """
         facts, step, prefill = load_placed(path)
-        return cls(cluster, step, prefill, groups=facts.groups, stop=facts.eos, **options)
+        return cls(
+            cluster, step, prefill, groups=facts.groups, stop=facts.eos, facts=facts, **options
+        )
+
+    @property
+    def steps(self) -> ScheduledModel:
+        """The plan of steps on all nodes."""
+        return self._step
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -100,6 +100,7 @@ class Runner:
         self._lock = threading.Lock()
         self._open: dict[int, _OpenRequest] = {}
         self._loss: str | None = "nothing has been deployed"
+        self._is_closed = False
         cluster.listen(self._lost, self._beat)
         cluster.wiring.listen(self._came)
 
@@ -176,6 +177,9 @@ class Runner:
 
     def close(self) -> None:
         """Forget all models; what is in flight fails."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.cluster.unlisten(self._lost, self._beat)
         self.cluster.wiring.unlisten(self._came)
         self._fail_all("the executor was closed", RunError)

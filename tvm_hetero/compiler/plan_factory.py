@@ -8,6 +8,7 @@ and laid out in memory again, which `build` does before it compiles.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from copy import copy
 
 from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.compiler.make_plan import make_plan
@@ -16,6 +17,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.passes.annotate_devices import place_tasks
 from tvm_hetero.passes.split_segments import split_segments
 from tvm_hetero.problem.equivalent_devices import equivalence_classes
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.quote import quote
 
@@ -45,6 +47,13 @@ class PlanFactory:
         self._libraries = executable.libraries
         self._alike = equivalence_classes(self.problem) if helping else []
         self._made: dict[Hashable, Variant] = {}
+
+    def for_problem(self, problem: Problem) -> PlanFactory:
+        """Makes plans for schedules of another problem of the same tasks and devices: of another
+        objective, say. The module is shared, which takes long to read."""
+        other = copy(self)
+        other.problem, other._made = problem, {}
+        return other
 
     def variant(self, schedule: Schedule) -> Variant:
         """The plan of a schedule of the model's problem, with the libraries that it needs.

@@ -13,8 +13,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tvm_hetero.serve.greeting import greeting
 from tvm_hetero.serve.logs import logging_to_stderr
 from tvm_hetero.serve.server import ModelServer
+from tvm_hetero.util.untrusted_names import printable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -42,13 +44,17 @@ async def serve_until_signal(server: ModelServer, told: Callable[[str], object])
 
 async def _serve(server: ModelServer, told: Callable[[str], object]) -> int:
     first = _first_signal()
+    names = ", ".join(name for name, _ in server.context.repository)
+    if names:
+        told(f"loading {printable(names, limit=None)}")
     starting = asyncio.ensure_future(server.start())
     try:
         either: set[asyncio.Future[Any]] = {starting, first}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
-            told(f"ready on http://{server.options.host}:{server.port}/")
+            for line in greeting(server.models, server.options, server.port):
+                told(line)
         ended_by = await first
         _end_at_next_signal()
         told(f"draining, {server.options.drain:g} s at most; once more ends at once")

@@ -27,12 +27,17 @@ from tvm_hetero.serve.http.routes import HttpRoute, make_application
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
+from tvm_hetero.serve.models.served_decoder import ServedDecoder
+from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 from tvm_hetero.serve.scheduling.scheduler import Scheduler
+from tvm_hetero.serve.traces.spans import SpanMaker
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _LOOKS = 0.01  # seconds between two looks at whether all is answered
+_LONGEST_NAME = 256  # letters, as in the routes
+_TAKEN = ("stats",)  # /v2/models/stats is of all models
 _LAST_WORDS = 1.0  # seconds for those who are told that they will get no answer
 
 
@@ -43,6 +48,8 @@ class ModelServer:
     ----------
     models : folders that `tvm-hetero partition` wrote, by the names by which clients ask.
     routes : further ones, of whoever embeds the server.
+    placed : decoders among the models that are on a cluster.
+    spans : is told of all that ends; closed with the server.
 
     Attributes
     ----------
@@ -56,6 +63,8 @@ class ModelServer:
         models: Mapping[str, Path],
         options: ServeOptions | None = None,
         routes: Iterable[HttpRoute] = (),
+        placed: Mapping[str, ServedDecoder] | None = None,
+        spans: SpanMaker | None = None,
     ) -> None:
         self.options = options or ServeOptions()
         self._routes = [*routes, *all_routes()]
@@ -63,9 +72,13 @@ class ModelServer:
         pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
         repository = Repository(self.options.slo, pool)
         for name, path in models.items():
-            repository.enter(name, path)
+            repository.enter(name, path, (placed or {}).get(name))
         self.context = ServeContext(self.options, repository, Observed(pool))
         self.metrics = count_all(self.context, cores, pool)
+        self._spans = spans
+        if spans is not None:
+            self.context.dispatcher.observers.append(spans.end_query)
+            self.context.generation_observers.append(spans)
         self.port = 0
         self._http: DoorServer | None = None
 
@@ -107,6 +120,12 @@ class ModelServer:
         self.port = sockets[0].getsockname()[1]
 
     @property
+    def models(self) -> list[ServedModel]:
+        """Those that take queries now."""
+        standings = [standing for _, standing in self.context.repository]
+        return [standing.model for standing in standings if standing.model is not None]
+
+    @property
     def connections(self) -> int:
         """How many are open."""
         return 0 if self._http is None else self._http.connections
@@ -130,6 +149,8 @@ class ModelServer:
             await self._http.close()
             self._http = None
         await self.context.repository.close()
+        if self._spans is not None:  # it may wait for the collector
+            await asyncio.to_thread(self._spans.close)
 
     async def _all_answered(self, seconds: float) -> bool:
         end = time.monotonic() + seconds
@@ -159,13 +180,18 @@ def name_models(given: Iterable[str]) -> dict[str, Path]:
     Raises
     ------
     UsageError
-        If two have one name.
+        If two have one name, or no path could name one.
     """
     found: dict[str, Path] = {}
     for text in given:
         name, mark, path = text.partition("=")
         folder = Path(path if mark else text)
         chosen = name if mark else folder.name.removesuffix(".hetero")
+        if not 0 < len(chosen) <= _LONGEST_NAME or chosen in _TAKEN:
+            raise UsageError(
+                f"{text[:60]!r}: expected a name of 1 to {_LONGEST_NAME} letters, and none of "
+                f"{', '.join(_TAKEN)}, which paths mean otherwise: write NAME=PATH"
+            )
         if chosen in found:
             raise UsageError(f"two models are called {chosen!r}: write NAME=PATH")
         found[chosen] = folder

@@ -254,3 +254,13 @@ def test_a_connection_that_came_and_went_leaves_nothing_behind():
             RawSocket(server.address).close()  # it has asked for nothing
         assert eventually(lambda: server.ask(lambda: server.server.connections) == 0)
         assert eventually(lambda: kept() <= before)
+
+
+@pytest.mark.parametrize("path", ["/v2", "/nowhere", "/v1/nowhere", "/page/events"])
+def test_methods_that_are_called_like_parts_of_a_handler_are_refused_as_others(hosted, path):
+    for method in "REQUEST", "CLEAR", "_FINISHED", "SEND_ERROR", "CONTEXT", "ON_FINISH", "TRACE":
+        with RawSocket(hosted.address) as client:
+            reply = client.head(method, path).reply()
+            assert reply.status in (404, 405), method
+            assert reply.json["error"]
+    assert eventually(lambda: hosted.ask(lambda: hosted.server.context.busy) == 0)

@@ -13,12 +13,14 @@ import pytest
 from tests.models import dense, equal_cpus, lowered, random_schedule, unit_problem
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
-from tvm_hetero.errors import DeadlineError, RunError
+from tvm_hetero.errors import DeadlineError, RunError, UsageError
 from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import RefusedError
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
+from tvm_hetero.serve.models.served_times import ServedTimes
 from tvm_hetero.serve.models.tensor_model import TensorModel
+from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 
 WIDTHS = (64, 512, 512, 512, 10)
@@ -188,3 +190,109 @@ def test_a_share_that_cannot_be_made_fails_its_query_alone(served, monkeypatch):
     monkeypatch.setattr(pool.model.instances, "make", make)
     monkeypatch.undo()
     assert run(pool.ask(3)).outputs
+
+
+def test_a_model_that_goes_while_a_turn_of_it_waits_disturbs_no_other(served):
+    pool = served()
+    gate = pool.pool.gate("words", "1", 1e-3)
+
+    async def turn() -> None:
+        async with gate.turn():
+            pass
+
+    async def go() -> None:
+        long = asyncio.ensure_future(pool.ask(200))
+        waiting = asyncio.ensure_future(turn())
+        await asyncio.sleep(0)
+        assert pool.pool.waiting
+        pool.pool.remove("words", "1")
+        assert (await pool.ask(2)).outputs  # was refused: no model 'words/1'
+        await long
+        await waiting
+
+    run(go())
+    assert pool.is_idle()
+    assert pool.pool.profile.models == ("layers/1",)
+
+
+def test_a_query_of_a_model_that_is_gone_leaves_nothing_behind(served):
+    pool = served()
+    pool.pool.remove("layers", "1")
+    with pytest.raises(UsageError, match="no model"):
+        run(pool.ask())
+    assert not pool.pool._entries
+
+
+@pytest.mark.parametrize("items", [1, 40])
+def test_slow_samples_do_not_refuse_for_ever(served, items):
+    pool = served()
+    times = pool.pool.profile.times("layers/1")
+    for share in (1, 2):
+        for _ in range(20):  # as if the machine had stood still
+            times.add(items, share, 5.0)
+
+    async def ask() -> int:
+        refused = 0
+        while refused < 200:
+            due = time.monotonic() + 1.0
+            try:
+                pool.pool.check_door(pool.model, due, Priority.LOW)
+                await pool.ask(items, due=due)
+            except RefusedError:
+                refused += 1
+            else:
+                return refused
+        return refused
+
+    assert 0 < run(ask()) < 200
+
+
+@pytest.mark.parametrize("items", [1, 3])
+def test_what_is_measured_is_what_shares_are_chosen_by(items):
+    times = ServedTimes([Pace(1.0, 1.0), Pace(0.5, 0.5)], [Pace(1.0, 1.0), Pace(1.0, 0.5)])
+    assert len(times.useful_shares(items)) == 2
+    for _ in range(6):
+        times.add(items, 2, 9.0)
+    assert times.useful_shares(items)[0][1] > 1.0 * items
+
+
+def test_a_queue_that_one_model_has_filled_is_open_to_another(served, layers):
+    pool = served(most_waiting=4)
+    other = TensorModel("other", "1", layers)
+    pool.pool.add(other)
+
+    async def crowd() -> None:
+        filling = [asyncio.ensure_future(pool.ask(100)) for _ in range(6)]
+        await asyncio.sleep(0)
+        assert len(pool.pool.waiting) == 4
+        with pytest.raises(RefusedError, match="the most that may"):
+            await pool.ask(1)
+        assert (await pool.pool.compute(other, query(1))).outputs
+        await asyncio.gather(*filling, return_exceptions=True)
+
+    run(crowd())
+    other.close()
+    assert pool.is_idle()
+
+
+@pytest.mark.parametrize("event", ["arrive", "ended", "item_ended", "withdraw"])
+def test_a_policy_that_fails_gives_up_who_waits_and_no_core(served, monkeypatch, event):
+    pool = served("whole-machine")
+
+    def fail(*_: object) -> None:
+        raise KeyError("a fault of the policy")
+
+    async def crowd() -> list[Any]:
+        asked = [asyncio.ensure_future(pool.ask(100)) for _ in range(3)]
+        await asyncio.sleep(0)
+        monkeypatch.setattr(pool.pool._scheduler, event, fail)
+        if event == "withdraw":
+            asked[1].cancel()
+        more = [asyncio.ensure_future(pool.ask(5))]
+        return await asyncio.wait_for(asyncio.gather(*asked, *more, return_exceptions=True), 60)
+
+    answers = run(crowd())
+    assert {type(each) for each in answers} <= {KeyError, RunError, InferenceAnswer}
+    assert KeyError in {type(each) for each in answers}
+    assert run(pool.ask(2)).outputs
+    assert pool.is_idle() and not pool.pool._entries

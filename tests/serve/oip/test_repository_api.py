@@ -9,6 +9,7 @@ import pytest
 from tests.serve.faults.hosted import Hosted
 from tests.serve.faults.raw_socket import RawSocket
 from tests.serve.server_process import ServerProcess
+from tvm_hetero.serve.core.options import ServeOptions
 
 client = pytest.importorskip("tritonclient.http", reason="make peers installs it")
 utils = pytest.importorskip("tritonclient.utils")
@@ -65,3 +66,17 @@ def test_without_the_option_no_one_may():
                 raw.head("POST", f"/v2/repository/models/dense/{verb}", "Content-Length: 0")
                 refused = raw.reply()
             assert (refused.status, "--admin" in refused.json["error"]) == (403, True)
+
+
+def test_administration_asks_for_the_key_of_all_if_it_has_none_of_its_own(served_models):
+    key = "0123456789abcdef"
+    options = ServeOptions(port=0, admin=True, key=key)
+    with Hosted({"dense": served_models / "dense.hetero"}, options) as server:
+        statuses = []
+        for header in (), (f"Authorization: Bearer {key}",):
+            with RawSocket(server.address) as client:
+                client.head(
+                    "POST", "/v2/repository/models/dense/unload", "Content-Length: 0", *header
+                )
+                statuses.append(client.reply().status)
+    assert statuses == [401, 200]

@@ -116,6 +116,15 @@ def test_texts_become_tokens_and_come_back(chatting):
     assert chatting.post("/detokenize", {"model": "words", "tokens": [1]}).status == 400
 
 
+def test_numbers_of_thousands_of_digits_are_told_to_be_none(chatting):
+    body = {"model": "chat", "prompt": "x", "max_tokens": 1}
+    digits = "9" * 5000
+    late = chatting.post("/v1/completions", body, {"tvm-hetero-timeout-us": digits[:400]})
+    assert (late.status, late.json["error"]["type"]) == (400, "invalid_request_error")
+    biased = chatting.post("/v1/completions", {**body, "logit_bias": {digits: 1}})
+    assert (biased.status, biased.json["error"]["param"]) == (400, "logit_bias")
+
+
 FIELDS = (
     "prompt", "messages", "max_tokens", "temperature", "top_p", "top_k", "n", "stream", "stop",
     "stream_options", "stop_token_ids", "ignore_eos", "seed", "frequency_penalty", "logit_bias",

@@ -174,6 +174,7 @@ def test_an_idle_server_says_what_to_do(served_models, open_page):
         view = open_page(server.url + "/")
         view.until(SHOWN)
         assert f"curl {server.url}/v2/models/dense" in view.text("#models")
+        assert f"load-test {server.url} --model dense" in view.text("#models")
         assert "set one: --slo NAME=20ms" in view.text("#summary")
         assert "Nothing was refused" in view.text("#trouble")
         assert "free, 100 %" in view.text("#cores")

@@ -15,11 +15,13 @@ from tests.serve.scheduling.streams import (
     starts_of,
 )
 from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.outcome import QueryOutcome
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.one_stage import OneStage
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.scheduling.policies.slo_conforming import SloConforming
+from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query, ResizeQuery, WaitUntil
 from tvm_hetero.serve.scheduling.replay import Deviation
 
@@ -193,3 +195,33 @@ def test_who_goes_away_leaves_the_queue() -> None:
     assert [query.number for query in scheduler.waiting] == [1]
     scheduler.withdraw(1, 0.5)
     assert scheduler.waiting == () and scheduler.ended(0, 8.0) == []
+
+
+def test_long_ones_without_deadline_leave_a_place_where_short_ones_were_lost() -> None:
+    table = ServiceProfile({"long": ModelTimes([Pace(1.0, 1.0)] * 2),
+                            "short": ModelTimes([Pace(0.1, 0.1)] * 2)})  # fmt: skip
+    policy = Accordion(table, 2)
+    for number in range(4):
+        policy.arrive(Query(number, "long", 1, 0.0, priority=Priority.LOW), 0.0)
+    assert set(policy.running) == {0, 1}
+    for number in (10, 11):  # both places are held for longer than they may take
+        short = Query(number, "short", 1, 0.1, 0.4)
+        refusal = policy.foresee(short, 0.1)
+        assert refusal is not None
+        policy.turned_away(short, refusal)
+    policy.ended(0, 0.8)
+    assert set(policy.running) == {1}
+    policy.arrive(Query(12, "short", 1, 0.8, 1.1), 0.8)
+    assert set(policy.running) == {1, 12}
+    policy.ended(12, 0.9)
+    policy.ended(1, 1.0)
+    assert len(policy.running) == 1 and len(policy.waiting) == 1  # and none waits for ever
+    policy.ended(*policy.running, 2.0)
+    assert len(policy.running) == 1 and not policy.waiting
+
+
+def test_who_runs_on_all_places_alone_is_as_heavy_as_it_is_there() -> None:
+    steps = ModelTimes([Pace(1e6, 1e6), Pace(0.001, 0.001)])  # a decoder: never on fewer
+    policy = Accordion(ServiceProfile({"steps": steps}), 2)
+    policy.arrive(Query(0, "steps", 1, 0.0, priority=Priority.LOW), 0.0)
+    assert policy.pressure.mean_work == pytest.approx(0.002)

@@ -109,7 +109,10 @@ def test_times_that_refuse_are_forgotten_one_by_one() -> None:
         times.add(2, 1, 8.0)
     assert times.paces(2)[0].seconds(2) == pytest.approx(8.0)
     for _ in range(6):
-        times.doubt(2)
+        times.doubt(2, 0.1)  # 8 were measured, 2 predicted
+    assert times.paces(2)[0].seconds(2) == pytest.approx(8.0)
+    for _ in range(6):
+        times.doubt(2, 8.0)
     assert times.paces(2)[0].seconds(2) == pytest.approx(2.0)
 
 
@@ -120,6 +123,18 @@ def test_who_asks_for_ever_other_numbers_of_items_fills_no_memory() -> None:
     assert len(times._samples) == len(times._values) == MOST_CELLS
     assert (1, 1) in times._samples  # others are predicted from it
     assert times.paces(5)[0].seconds(5) == pytest.approx(10.0)  # forgotten, and predicted
+
+
+def test_a_prediction_that_refuses_is_believed_less_until_something_is_measured() -> None:
+    times = ModelTimes([Pace(1.0, 1.0)])
+    doubts = 0
+    while times.paces(3)[0].seconds(3) > 0.2:
+        times.doubt(3, 0.2)
+        doubts += 1
+    assert 5 < doubts < 100
+    times.add(3, 1, 6.0)  # it was even better than it is
+    assert times.paces(3)[0].seconds(3) == pytest.approx(6.0)
+    assert times.paces(1)[0].seconds(1) == pytest.approx(2.0)
 
 
 def test_more_places_are_never_predicted_slower() -> None:

@@ -93,7 +93,7 @@ def place_decoder(steps: Steps, folder: Path, where: str) -> Iterator[ClusterDec
     with start_nodes(steps, where) as running:
         with steps.step("Place parts") as step:
             decoder = ClusterDecoder(
-                running, step_plan, prefill, groups=facts.groups, stop=facts.eos
+                running, step_plan, prefill, groups=facts.groups, stop=facts.eos, facts=facts
             )
             step.note = f"on {', '.join(decoder.nodes)}"
         with decoder:

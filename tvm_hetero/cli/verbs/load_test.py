@@ -78,7 +78,7 @@ def load_test(
     from tvm_hetero.serve.load_test.run import in_loop
 
     if sum(map(bool, (rate, at_once, trace))) != 1:
-        raise UsageError("say how hard to ask: one of --rate, --at-once and --trace")
+        raise UsageError("say how hard to ask: one of --rate (--rate 20), --at-once and --trace")
     host, port = split_url(url)
     levels = read_levels(slo or ())
     limits = {name: times[0] for name, times in levels.items()} if deadline else {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Container, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
 
@@ -24,6 +26,13 @@ def serve(
         list[str] | None,
         typer.Option("--slo", metavar="NAME=20ms", help="When a model's answers are due."),
     ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            help="How cores are shared: accordion, one-stage, whole-machine, slo-conforming, ...",
+        ),
+    ] = "accordion",
     admin: Annotated[
         bool, typer.Option("--admin", help="Models can be loaded and unloaded over HTTP.")
     ] = False,
@@ -39,6 +48,11 @@ def serve(
     drain: Annotated[
         float, typer.Option("--drain-seconds", metavar="S", min=0.0, help="To end what runs.")
     ] = 30.0,
+    otlp: Annotated[
+        str | None,
+        typer.Option("--otlp", metavar="URL", help="Send a span of each request to a collector."),
+    ] = None,
+    cluster: ClusterOption = None,
     compatible_metrics: Annotated[
         bool, typer.Option("--compatible-metrics", help="Names of Triton and vLLM, too.")
     ] = False,
@@ -51,17 +65,41 @@ def serve(
     from tvm_hetero.serve.core.options import ServeOptions
     from tvm_hetero.serve.lifecycle import serve_until_signal
     from tvm_hetero.serve.server import ModelServer, name_models
+    from tvm_hetero.serve.traces.spans import SpanMaker, otlp_exporter
 
     named = name_models(models)
     options = ServeOptions(
-        host=host, port=port, slo=read_slo(slo or (), named), admin=admin,
+        host=host, port=port, policy=policy, slo=read_slo(slo or (), named), admin=admin,
         key=_read_key(key_file), admin_key=_read_key(admin_key_file),
         hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
     )  # fmt: skip
     steps = Steps(quiet=False)
     run = _event_loop()
-    status = run(serve_until_signal(ModelServer(named, options), steps.say))
+    with _placed_decoders(steps, named, cluster) as placed:
+        spans = SpanMaker(otlp_exporter(otlp)) if otlp else None
+        server = ModelServer(named, options, placed=placed, spans=spans)
+        status = run(serve_until_signal(server, steps.say))
     raise typer.Exit(status)
+
+
+@contextmanager
+def _placed_decoders(
+    steps: Steps, named: Mapping[str, Path], cluster: str | None
+) -> Iterator[dict[str, Any]]:
+    """Decoders among the models, placed on the nodes of a cluster, which end with the block."""
+    from tvm_hetero.artifact.kinds import is_decoder
+
+    with ExitStack() as stack:
+        if cluster is None:
+            yield {}
+            return
+        decoders = {name: path for name, path in named.items() if is_decoder(path)}
+        if not decoders:
+            raise UsageError("--cluster is for decoders, and none of the models is one")
+        yield {
+            name: stack.enter_context(place_decoder(steps, path, cluster))
+            for name, path in decoders.items()
+        }
 
 
 def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
@@ -107,6 +145,6 @@ def _read_key(path: Path | None) -> str | None:
             if mode & 0o077:
                 raise UsageError(f"others can read the key's file {path} (mode {mode & 0o777:o}): "
                                  "chmod 600 it")  # fmt: skip
-            return file.read(_LONGEST_KEY).strip()
+            return file.read(2 * _LONGEST_KEY).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the key's file cannot be read: {error}") from None

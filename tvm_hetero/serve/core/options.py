@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.core.limits import Limits
 
 LOOPBACK = "127.0.0.1"
-_LEAST_KEY = 16  # characters: shorter ones can be tried out
+_LEAST_KEY, _MOST_KEY = 16, 4096  # characters: shorter ones can be tried out
+_KEY = re.compile(rf"[!-~]{{{_LEAST_KEY},{_MOST_KEY}}}")
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,8 @@ class ServeOptions:
     key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none.
     hosts : further names by which clients may call a server on loopback.
     policy : how places are shared (`serve.scheduling`).
-    adapt : a policy of `online` for what is served; None: plans stay as they are.
     drain : seconds in which what was accepted may end after SIGTERM.
     compatible_metrics : also under the names of Triton and vLLM.
-    repository : folder in which ``load`` finds models by name; None: only those that were given.
     """
 
     host: str = LOOPBACK
@@ -40,17 +39,15 @@ class ServeOptions:
     admin_key: str | None = None
     hosts: tuple[str, ...] = ()
     policy: str = "accordion"
-    adapt: str | None = None
     drain: float = 30.0
     compatible_metrics: bool = False
-    repository: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         for what, key in (("key", self.key), ("admin key", self.admin_key)):
-            if key is not None and (len(key) < _LEAST_KEY or not key.isascii()):
-                raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} or "
-                                 "more of ASCII")  # fmt: skip
+            if key is not None and not _KEY.fullmatch(key):
+                raise UsageError(f"the {what} has {len(key)} characters; expected {_LEAST_KEY} to "
+                                 f"{_MOST_KEY} of ASCII in one word")  # fmt: skip
         for model, seconds in self.slo.items():
             if not 0 < seconds < float("inf"):
                 raise UsageError(f"--slo {model}: expected a time above 0, got {seconds}")

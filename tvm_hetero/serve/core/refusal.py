@@ -11,8 +11,8 @@ import math
 from tvm_hetero.errors import HeteroError
 
 # Names of limits (the label `reason` of metrics; a closed set, so that no client can invent one).
-QUEUE_FULL, DEADLINE, DRAINING, NOT_READY, TOO_LARGE, STREAMS, OVERLOADED = REASONS = (
-    "queue_full", "deadline", "draining", "not_ready", "too_large", "streams", "overloaded",
+QUEUE_FULL, DEADLINE, DRAINING, NOT_READY, TOO_LARGE, STREAMS = REASONS = (
+    "queue_full", "deadline", "draining", "not_ready", "too_large", "streams",
 )  # fmt: skip
 
 REASON_HEADER = "Tvm-Hetero-Reason"

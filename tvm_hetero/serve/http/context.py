@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ class ServeContext:
     draining : whether the server takes nothing new.
     active : handlers of the requests that are being answered.
     generation_observers : told of what decoders generate.
+    started : when, by `time.time`.
     parts : what single protocols keep (by their package's name).
     is_loopback : whether only this machine can reach the server.
     """
@@ -31,6 +33,8 @@ class ServeContext:
     active: set[Any] = field(default_factory=set)
     generation_observers: list[GenerationObserver] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
+
+    started: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
         self.is_loopback = self.options.is_loopback  # asked for each request

@@ -52,6 +52,8 @@ def describe_fault(error: BaseException) -> Fault:
 
 
 def _phrase(status: int) -> str:
+    if status == HTTPStatus.NOT_FOUND:
+        return "not found; /openapi.json lists what there is"
     try:
         return HTTPStatus(status).phrase.lower()
     except ValueError:

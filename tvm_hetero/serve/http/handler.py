@@ -35,6 +35,7 @@ from tvm_hetero.serve.core.refusal import (
     AccessError,
     RefusedError,
 )
+from tvm_hetero.serve.core.trace_context import TRACEPARENT
 from tvm_hetero.serve.http.answer_writer import AnswerWriter
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
@@ -95,6 +96,7 @@ class ApiHandler(AnswerWriter):
 
     def open(self, path: Mapping[str, Any]) -> None:
         """The headers are there: refuse, or let the body come."""
+        TRACEPARENT.set(self.request.headers.get("Traceparent"))
         self._transforms = []
         try:
             self.path_args = []
@@ -110,6 +112,8 @@ class ApiHandler(AnswerWriter):
         if self._finished:
             return None
         try:
+            if self._refused is not None:
+                raise self._refused
             method = getattr(self, str(self.request.method).lower())
             work: Coroutine[Any, Any, None] | None = method(*self.path_args, **self.path_kwargs)
         except Exception as error:
@@ -138,7 +142,6 @@ class ApiHandler(AnswerWriter):
             if not self._has_small_body():
                 raise
             self._refused = error
-            setattr(self, str(self.request.method).lower(), self._refuse)
 
     def _pass_door(self) -> None:
         self._check_host()
@@ -252,10 +255,6 @@ class ApiHandler(AnswerWriter):
             self._finished = True
             self.on_finish()
 
-    def _refuse(self, **_: object) -> None:
-        assert self._refused is not None
-        raise self._refused
-
     def _has_small_body(self) -> bool:
         headers = self.request.headers
         if "Transfer-Encoding" in headers or "Expect" in headers:
@@ -288,12 +287,14 @@ class ApiHandler(AnswerWriter):
             raise AccessError(
                 "administration is off; start the server with --admin", HTTPStatus.FORBIDDEN
             )
-        wanted = options.admin_key if self.permission is Permission.ADMIN else options.key
+        is_admin = self.permission is Permission.ADMIN
+        wanted = (options.admin_key if is_admin else None) or options.key
         if self.permission is Permission.OPEN or wanted is None:
             return
         given = self.request.headers.get("Authorization", "").removeprefix("Bearer ")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode()):
-            raise AccessError("the key is missing or wrong", HTTPStatus.UNAUTHORIZED)
+            raise AccessError("the key is missing or wrong; expected the header 'Authorization: "
+                              "Bearer KEY'", HTTPStatus.UNAUTHORIZED)  # fmt: skip
 
     def _check_method(self) -> None:
         """A wrong method is told so before anything else of the request is looked at."""

@@ -48,14 +48,22 @@ async def fetch_metadata(pool: ClientPool, head: RequestHead, model: str) -> dic
     except (OSError, LostConnectionError) as error:
         raise UsageError(f"{head.authority} cannot be asked: {error}") from None
     if reply.status != 200:
-        raise UsageError(f"{head.authority} says of model {quote(model)}: HTTP {reply.status} "
-                         f"{quote(reply.body)}")  # fmt: skip
+        raise UsageError(f"{head.authority} says of model {quote(model)}: HTTP {reply.status}, "
+                         f"{_reason(reply.body)}")  # fmt: skip
     try:
         found = json.loads(reply.body)
         return {"name": model, "inputs": list(found["inputs"])}
     except (ValueError, KeyError, TypeError):
         raise RunError(f"{head.authority} speaks no Open Inference Protocol: "
                        f"{quote(reply.body)}") from None  # fmt: skip
+
+
+def _reason(body: bytes) -> str:
+    """What an error says, of our protocols' and of others'."""
+    try:
+        return quote(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return quote(body)
 
 
 async def open_loop(

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.decoders.text_files import folder_of_texts
 from tvm_hetero.errors import HeteroError, RunError, UsageError
 from tvm_hetero.generation.batching import Batching
@@ -32,6 +31,7 @@ from tvm_hetero.generation.sequences import (
 )
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
 from tvm_hetero.serve.models.gated_stepper import Gate, GatedStepper
+from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.text.folder import read_texts
 
 _LOG = logging.getLogger("tvm_hetero.serve")
@@ -106,7 +106,12 @@ class DecoderModel:
     """
 
     def __init__(
-        self, name: str, version: str, decoder: Decoder, path: Path, gate: Gate | None = None
+        self,
+        name: str,
+        version: str,
+        decoder: ServedDecoder,
+        path: Path,
+        gate: Gate | None = None,
     ) -> None:
         self.name, self.version, self.decoder = name, version, decoder
         self.texts = read_texts(folder_of_texts(path, decoder.facts.source))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.errors import RunError
+from tvm_hetero.errors import HeteroError, RunError
 from tvm_hetero.generation.stepper import PendingLogits, Stepper
 
 Logits = np.ndarray[Any, Any]
@@ -88,7 +88,8 @@ class GatedStepper:
         if task.cancelled():
             answer.set_exception(RunError("a step's turn was taken away before it had ended"))
         elif (error := task.exception()) is not None:
-            answer.set_exception(error)
+            ours = isinstance(error, HeteroError)
+            answer.set_exception(error if ours else RunError(f"a step was not made: {error!r}"))
         else:
             answer.set_result(task.result())
 

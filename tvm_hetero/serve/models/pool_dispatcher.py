@@ -14,16 +14,18 @@ All of it is the event loop's; only executors of new shares are made in a thread
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from tvm_hetero.errors import RunError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
@@ -43,6 +45,7 @@ from tvm_hetero.serve.scheduling.query import (
 )
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
+_LOG = logging.getLogger("tvm_hetero.serve")
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
 _KEPT = 8192
@@ -50,6 +53,7 @@ _AT_THE_DOOR = -1  # the number of a query that is asked about, and not here yet
 # What takes less (s) is computed by the loop's own thread: to wake another, and to be woken, takes
 # about as long.
 _AT_ONCE = 1e-4
+_NOT_AT_ONCE = 1e-3  # what was measured to take more, never
 
 MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
 
@@ -77,7 +81,8 @@ class PoolDispatcher:
     ----------
     cores : the pool; of one kind.
     make_scheduler : the policy, for a profile and a number of places.
-    most_waiting : queries that wait at most, of all models.
+    most_waiting : queries that wait at most, of all models; beyond that a model of which fewer wait
+        than that by the number of models may have more.
 
     Attributes
     ----------
@@ -95,8 +100,10 @@ class PoolDispatcher:
         self._make_scheduler = make_scheduler
         self._made = make_scheduler(self.profile, len(self._cores))
         self._is_stale = False  # models have come or gone since the policy was made
+        self._is_broken = False  # the policy has failed: it knows no longer who has what
         self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
         self._entries: dict[int, _Entry] = {}
+        self._going: set[str] = set()  # models that are forgotten with their last query
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="tvm_hetero shares")
@@ -120,9 +127,15 @@ class PoolDispatcher:
         )
 
     def remove(self, name: str, version: str) -> None:
-        """Forget a model, of which nothing is in flight."""
-        self.profile.remove(_key(name, version))
-        self._is_stale = True
+        """Forget a model; while something of it is here the policy has to know its times."""
+        self._going.add(_key(name, version))
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        for key in self._going - {each.query.model for each in self._entries.values()}:
+            self._going.discard(key)
+            self.profile.remove(key)
+            self._is_stale = True
 
     def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
         """What it is predicted to take on 1, 2, ... cores; these shares are made, and single cores.
@@ -149,10 +162,24 @@ class PoolDispatcher:
     @property
     def _scheduler(self) -> Scheduler:
         """The policy. One that divides the cores among models is made anew when these change."""
-        if self._is_stale and not self._made.running and not self._made.waiting:
+        is_over = self._is_broken and not self._entries
+        if is_over or (self._is_stale and not self._made.running and not self._made.waiting):
             self._made = self._make_scheduler(self.profile, len(self._cores))
-            self._is_stale = False
+            self._is_stale = self._is_broken = False
         return self._made
+
+    @contextmanager
+    def _asking_the_policy(self) -> Iterator[None]:
+        """Should it fail, those who wait are told so, and there is a new one when all have gone."""
+        try:
+            yield
+        except Exception:
+            _LOG.exception("the policy has failed; queries that wait are given up")
+            self._is_broken = True
+            for entry in self._entries.values():
+                if not entry.granted.done():
+                    entry.granted.set_exception(RunError("the server's scheduling has failed"))
+            raise
 
     @property
     def running(self) -> Mapping[int, RunningQuery]:
@@ -173,35 +200,41 @@ class PoolDispatcher:
     def owners(self) -> tuple[str | None, ...]:
         """The name of the model that has each core; None: it is free."""
         return tuple(
-            None if owner is None else self._entries[owner].name
+            self._entries[owner].name if owner in self._entries else None
             for owner in self._scheduler.pool.owners
         )
 
     # ------------------------------------------------------------------ queries
 
     def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
-        self._check_queue()
+        key = _key(model.name, model.version)
+        self._check_queue(key)
         if due is None:
             return
         now = time.monotonic()
-        query = Query(_AT_THE_DOOR, _key(model.name, model.version), 1, now, max(due, now + 1e-9),
-                      priority)  # fmt: skip
+        query = Query(_AT_THE_DOOR, key, 1, now, max(due, now + 1e-9), priority)
         refusal = self._scheduler.foresee(query, now)
         if refusal is not None:
+            self._scheduler.turned_away(query, refusal)
             raise _refusal(refusal)
 
-    def _check_queue(self) -> None:
+    def _check_queue(self, key: str) -> None:
+        """Refuse what is too much; a model's fair part of the queue is not for others to fill."""
         waiting = len(self.waiting)
-        if waiting >= self._most:
-            raise RefusedError(
-                f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
-                retry_after=self._wait_of_all(),
-            )  # fmt: skip
+        if waiting < self._most:
+            return
+        own = sum(each.model == key for each in self.waiting)
+        if own < self._most // len(self.profile.models):
+            return
+        raise RefusedError(
+            f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
+            retry_after=self._wait_of_all(),
+        )  # fmt: skip
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
-        self._check_queue()
-        due = min(query.deadline or math.inf, query.due or math.inf)
         key = _key(model.name, model.version)
+        self._check_queue(key)
+        due = min(query.deadline or math.inf, query.due or math.inf)
         entry = self._enter(key, model.name, query.items, query.priority, query.arrived, due)
         try:
             async with answer_in_time(query):
@@ -233,20 +266,28 @@ class PoolDispatcher:
         query = Query(
             next(self._numbers), key, items, min(arrived, now), max(due, now + 1e-9), priority
         )
+        self.profile.times(key)
+        with self._asking_the_policy():
+            decisions = self._scheduler.arrive(query, now)
         entry = _Entry(query, name, asyncio.get_running_loop().create_future())
         self._entries[query.number] = entry
-        self._do(self._scheduler.arrive(query, now), now)
+        self._do(decisions, now)
         return entry
 
     def _leave(self, entry: _Entry) -> None:
         """The query has ended, however."""
         number, now = entry.query.number, time.monotonic()
         entry.granted.cancel()
-        if number in self._scheduler.running:
-            decisions = self._scheduler.ended(number, now)
-        else:
-            decisions = self._scheduler.withdraw(number, now)
-        del self._entries[number]
+        try:
+            with self._asking_the_policy():
+                if number in self._scheduler.running:
+                    decisions = self._scheduler.ended(number, now)
+                else:
+                    decisions = self._scheduler.withdraw(number, now)
+        finally:
+            del self._entries[number]
+            if self._going:
+                self._forget_gone()
         self._do(decisions, now)
 
     async def _run(
@@ -255,7 +296,7 @@ class PoolDispatcher:
         """Outputs of each element."""
         if query.items == 1:
             executor = await self._executor(entry, model)
-            if executor.schedule.value < _AT_ONCE:
+            if executor.schedule.value < _AT_ONCE and self._is_quick(entry):
                 return [executor.run(query.inputs)]
             return [await asyncio.wrap_future(executor.submit(query.inputs))]
         parts = deque(split_items(query.inputs, query.items))
@@ -265,8 +306,14 @@ class PoolDispatcher:
             running = self._scheduler.running[entry.query.number]
             if running.given_up:
                 now = time.monotonic()
-                self._do(self._scheduler.released(entry.query.number, now), now)
+                with self._asking_the_policy():
+                    decisions = self._scheduler.released(entry.query.number, now)
+                self._do(decisions, now)
         return rows
+
+    def _is_quick(self, entry: _Entry) -> bool:
+        """Whether it was, where it was measured: a prediction may be wrong, and others wait."""
+        return self.profile.latency(entry.query.model, 1, len(entry.places)) < _NOT_AT_ONCE
 
     async def _run_on_share(
         self,
@@ -294,7 +341,9 @@ class PoolDispatcher:
     def _item_ended(self, entry: _Entry, item: int) -> None:
         now = time.monotonic()
         entry.ends.append(now)
-        self._do(self._scheduler.item_ended(entry.query.number, item, now), now)
+        with self._asking_the_policy():
+            decisions = self._scheduler.item_ended(entry.query.number, item, now)
+        self._do(decisions, now)
 
     async def _executor(self, entry: _Entry, model: TensorModel) -> Executor:
         cores = frozenset(self._cores[place] for place in entry.places)
@@ -353,7 +402,9 @@ class PoolDispatcher:
 
     def _tick(self) -> None:
         now = time.monotonic()
-        self._do(self._scheduler.tick(now), now)
+        with self._asking_the_policy():
+            decisions = self._scheduler.tick(now)
+        self._do(decisions, now)
 
     def _wait_of_all(self) -> float:
         """Seconds that what waits is predicted to take together, if nothing else came."""

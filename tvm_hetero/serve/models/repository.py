@@ -27,6 +27,7 @@ from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.models.gated_stepper import Gate
 from tvm_hetero.serve.models.load_thread import in_thread
 from tvm_hetero.serve.models.open_model import open_model
+from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.models.served_model import (
     LOADING,
     READY,
@@ -90,6 +91,7 @@ class Repository:
         self._pool = pool or _NoPool()
         self._standings: dict[str, Standing] = {}
         self._paths: dict[str, Path] = {}
+        self._placed: dict[str, ServedDecoder | None] = {}  # None: it was loaded
         self._golden: dict[str, GoldenRun] = {}
         self._versions: dict[str, int] = {}  # of the newest that was ever loaded
         self._locks: dict[str, asyncio.Lock] = {}
@@ -100,8 +102,12 @@ class Repository:
     def __iter__(self) -> Iterator[tuple[str, Standing]]:
         return iter(sorted(self._standings.items()))
 
-    def enter(self, name: str, path: Path) -> None:
+    def enter(self, name: str, path: Path, placed: ServedDecoder | None = None) -> None:
         """Let a name be known; it is not loaded yet.
+
+        Parameters
+        ----------
+        placed : of a decoder that is on a cluster: what runs it. It is loaded once.
 
         Raises
         ------
@@ -111,6 +117,8 @@ class Repository:
         if name in self._paths:
             raise UsageError(f"two models are called {name!r}: give one another name (NAME=PATH)")
         self._paths[name] = path
+        if placed is not None:
+            self._placed[name] = placed
         self._standings[name] = Standing(UNAVAILABLE, "not loaded")
 
     def find(self, name: str, version: str | None = None) -> ServedModel:
@@ -254,7 +262,7 @@ class Repository:
         self, name: str, version: str, golden: GoldenRun | None, may_change: bool
     ) -> tuple[ServedModel, GoldenRun]:
         path = self._paths[name]
-        runner = open_model(name, version, path)
+        runner = self._placed_runner(name) or open_model(name, version, path)
         try:
             seen = verify(runner, golden, may_change=may_change)
             tensors = decoder = None
@@ -262,12 +270,23 @@ class Repository:
                 self._pool.add(runner)
                 tensors = runner
             else:
-                gate = self._pool.gate(name, version, runner.steps.schedule.value)
+                is_here = name not in self._placed
+                seconds = runner.steps.schedule.value
+                gate = self._pool.gate(name, version, seconds) if is_here else None
                 decoder = DecoderModel(name, version, runner, path, gate)
         except BaseException:
             runner.close()
             raise
         return ServedModel(name, version, path, tensors, decoder, self._slo.get(name)), seen
+
+    def _placed_runner(self, name: str) -> ServedDecoder | None:
+        """The runner of a decoder on a cluster."""
+        if name not in self._placed:
+            return None
+        runner, self._placed[name] = self._placed[name], None
+        if runner is None:
+            raise UsageError(f"{name} is on a cluster: start the server anew to load it again")
+        return runner
 
 
 def _close_and_trim(model: ServedModel) -> None:

@@ -27,6 +27,17 @@ class ServedTimes(ModelTimes):
         else:
             super().add(items, places, seconds)
 
+    def doubt(self, items: int, allowed: float) -> None:
+        """As `ModelTimes.doubt`, of the kind of plans by which so many run."""
+        if items == 1:
+            self._single.doubt(items, allowed)
+        else:
+            super().doubt(items, allowed)
+
     def paces(self, items: int) -> tuple[Pace, ...]:
         """Fill and period of so many items on at most 1, 2, ... places."""
         return self._single.paces(items) if items == 1 else super().paces(items)
+
+    def useful_shares(self, items: int) -> tuple[tuple[int, float], ...]:
+        """As `ModelTimes.useful_shares`; each kind keeps, and forgets, its own."""
+        return self._single.useful_shares(items) if items == 1 else super().useful_shares(items)

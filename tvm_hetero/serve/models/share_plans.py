@@ -15,10 +15,10 @@ plan, which needs all of its cores.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from tvm_hetero.artifact.executable import Executable, Variant
+from tvm_hetero.artifact.executable import PARTITION, Executable, Variant
 from tvm_hetero.compiler.plan_factory import PlanFactory
 from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.problem.model import Problem
@@ -73,6 +73,7 @@ class SharePlans:
         self.is_divisible = (
             executable.module is not None and is_local and all(device.cores for device in devices)
         )
+        self._factory: PlanFactory | None = None
         self._factories: dict[Shape, PlanFactory] = {}
         self._made: dict[tuple[Cores, Shape], SharePlan] = {}
         self._lock = threading.Lock()
@@ -99,9 +100,13 @@ class SharePlans:
             if not cores >= self.cores:
                 raise UsageError("the model was not built to be divided")
             return _described(own.problem, own.schedule, own.variants[own.default])
-        schedule = self._solve(problem, cores)
+        if problem is own.problem and own.default == PARTITION and cores >= self.cores:
+            return _described(problem, own.schedule, own.variants[PARTITION])
+        if self._factory is None:
+            self._factory = PlanFactory(own)
         if shape not in self._factories:
-            self._factories[shape] = PlanFactory(replace(own, problem=problem))
+            self._factories[shape] = self._factory.for_problem(problem)
+        schedule = self._solve(problem, cores)
         return _described(problem, schedule, self._factories[shape].variant(schedule))
 
     def _solve(self, problem: Problem, cores: Cores) -> Schedule:
@@ -112,10 +117,15 @@ class SharePlans:
         if not usable:
             raise InfeasibleError("no device of the model has only such cores", proven=True)
         part = restrict_devices(problem, [device.name for device in usable])
-        solver = "stages" if problem.objective.kind == "throughput" else "auto"
-        found = solve(part, solver, Options(time_limit=_SOLVER_SECONDS))
+        found = solve(part, _solver(part), Options(time_limit=_SOLVER_SECONDS))
         timed = simulate(problem, _steps(problem, found))
         return make_schedule(problem, found.solver, timed.executions, timed.copies)
+
+
+def _solver(part: Problem) -> str:
+    if len(part.platform.devices) == 1:
+        return "single"
+    return "stages" if part.objective.kind == "throughput" else "auto"
 
 
 def _aimed(problem: Problem, shape: Shape) -> Problem:

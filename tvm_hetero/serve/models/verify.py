@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.tensors import as_array
+from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.models.tensor_model import TensorModel
 
 _Array = np.ndarray[Any, Any]
@@ -39,7 +39,7 @@ class GoldenRun:
 
 
 def verify(
-    runner: TensorModel | Decoder, golden: GoldenRun | None, *, may_change: bool = False
+    runner: TensorModel | ServedDecoder, golden: GoldenRun | None, *, may_change: bool = False
 ) -> GoldenRun:
     """Let a version compute, and compare it with what its name has served so far.
 
@@ -70,8 +70,8 @@ def verify(
     return golden or GoldenRun(signature, inputs, finite)
 
 
-def _signature(runner: TensorModel | Decoder) -> tuple[str, ...]:
-    if isinstance(runner, Decoder):
+def _signature(runner: TensorModel | ServedDecoder) -> tuple[str, ...]:
+    if not isinstance(runner, TensorModel):
         return (f"{runner.vocabulary} tokens", f"sequences of {runner.length}")
     rows = []
     for kind, infos in (("in", runner.signature.inputs), ("out", runner.signature.outputs)):
@@ -86,12 +86,14 @@ def _difference(old: tuple[str, ...], new: tuple[str, ...]) -> str:
             "Load it under another name, or ask for the change")  # fmt: skip
 
 
-def _inputs(runner: TensorModel | Decoder) -> Mapping[str, _Array]:
-    return {} if isinstance(runner, Decoder) else runner.executor.inputs_that_run(0)
+def _inputs(runner: TensorModel | ServedDecoder) -> Mapping[str, _Array]:
+    return runner.executor.inputs_that_run(0) if isinstance(runner, TensorModel) else {}
 
 
-def _compute(runner: TensorModel | Decoder, inputs: Mapping[str, _Array]) -> dict[str, _Array]:
-    if isinstance(runner, Decoder):
+def _compute(
+    runner: TensorModel | ServedDecoder, inputs: Mapping[str, _Array]
+) -> dict[str, _Array]:
+    if not isinstance(runner, TensorModel):
         # One step of all slots at their first position: whoever comes next overwrites it.
         zeros = [0] * runner.batch
         return {"logits": runner.step(0, zeros, zeros).result()}

@@ -125,4 +125,6 @@ def _decode(text: bytes | bytearray) -> InferMessage:
 def _explained(text: bytes | bytearray, error: str) -> str:
     if text[:6] == b"\x93NUMPY":
         return "expected JSON, got a .npy file; send it with 'Content-Type: application/x-npy'"
+    if error.startswith("JSON"):
+        return f'{error}; expected {{"inputs": [...]}}'
     return f"{error[:1].lower()}{error[1:]}" if text else "expected JSON, got an empty body"

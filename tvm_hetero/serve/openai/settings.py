@@ -146,8 +146,8 @@ def _penalties(fields: CommonFields, model: DecoderModel) -> Penalties:
     _check(-2 <= presence <= 2, "presence_penalty", "-2 to 2")
     bias = fields.logit_bias or {}
     most = model.decoder.vocabulary
-    _check(all(each.isdecimal() and int(each) < most for each in bias), "logit_bias",
-           f"tokens' numbers, 0 to {most - 1}")  # fmt: skip
+    are_tokens = all(each.isdecimal() and len(each) < 10 and int(each) < most for each in bias)
+    _check(are_tokens, "logit_bias", f"tokens' numbers, 0 to {most - 1}")
     _check(all(-100 <= value <= 100 for value in bias.values()), "logit_bias", "-100 to 100")
     if not (frequency or presence or bias):
         return NO_PENALTIES

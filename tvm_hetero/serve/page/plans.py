@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm_hetero.artifact.executable import SINGLE
+from tvm_hetero.artifact.executable import PARTITION, SINGLE
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.report.schedule.gantt import gantt_svg
@@ -20,6 +20,7 @@ from tvm_hetero.report.schedule.text import (
     plan_figures,
     plan_lanes,
 )
+from tvm_hetero.serve.models.served_decoder import DecoderSteps
 from tvm_hetero.serve.models.served_model import ServedModel
 
 _KEPT = 64  # numbers of plans that are told apart
@@ -55,7 +56,7 @@ class PlanPictures:
     def number(self, model: ServedModel) -> int:
         """Of the plan that the model runs by now: another one for another plan."""
         executor = executor_of(model)
-        plan = executor.schedule, executor.variant
+        plan = executor.schedule, variant_of(executor)
         for place in reversed(range(len(self._plans))):
             if self._plans[place][0] is plan[0] and self._plans[place][1] == plan[1]:
                 return self._first + place
@@ -66,7 +67,7 @@ class PlanPictures:
         return self._first + len(self._plans) - 1
 
 
-def executor_of(model: ServedModel) -> Executor:
+def executor_of(model: ServedModel) -> Executor | DecoderSteps:
     """What runs a model; of a decoder, its steps."""
     if model.tensors is not None:
         return model.tensors.executor
@@ -74,7 +75,12 @@ def executor_of(model: ServedModel) -> Executor:
     return model.decoder.steps
 
 
-def draw_plan(executor: Executor) -> PlanPicture:
+def variant_of(executor: Executor | DecoderSteps) -> str:
+    """Which plan of the artifact runs; on a cluster it is the partition."""
+    return executor.variant if isinstance(executor, Executor) else PARTITION
+
+
+def draw_plan(executor: Executor | DecoderSteps) -> PlanPicture:
     """Draw the plan that runs now; takes milliseconds for hundreds of kernels."""
     schedule, problem = executor.schedule, executor.problem
     chart = plan_chart(schedule, problem)
@@ -85,7 +91,7 @@ def draw_plan(executor: Executor) -> PlanPicture:
     return PlanPicture(
         svg, figures, tell_proof(schedule), name_bottleneck(schedule, problem),
         "" if schedule.best_single_device is None else compare_with_single(schedule),
-        executor.variant == SINGLE,
+        variant_of(executor) == SINGLE,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from tvm_hetero.serve.models.statistics import EndedQuery
 from tvm_hetero.serve.page.plans import PlanPictures
 
 _EVENTS = 30
+_UNANSWERED = ("refused", "failed", "deadline")
 K = TypeVar("K")
 
 
@@ -52,7 +53,7 @@ class ModelFigures:
     ----------
     plan : a number that changes with the plan; None: it has none now.
     requests : queries that ended since the version was loaded, by outcome.
-    answered, turned_away : by second.
+    answered, turned_away : by second; turned away are those refused, failed, or late.
     latency, bins : of answered queries; bins as (upper end, count), each from the end before it.
     refused : of the minute, by reason; lost : those that failed or came to their deadline.
     met, missed : of the minute's queries that had an objective.
@@ -108,7 +109,7 @@ class PageSnapshot:
 
 
 def take_snapshot(
-    context: ServeContext, metrics: ServerMetrics, pictures: PlanPictures, started: float
+    context: ServeContext, metrics: ServerMetrics, pictures: PlanPictures
 ) -> PageSnapshot:
     """The document of this moment."""
     second = metrics.ledger.second
@@ -117,7 +118,7 @@ def take_snapshot(
     return PageSnapshot(
         version=__version__,
         now=time.time(),
-        started=started,
+        started=context.started,
         draining=context.draining,
         cpu=metrics.sampler.cpu,
         models=[
@@ -151,7 +152,7 @@ def _model(
         pending=model.statistics.pending if model else 0,
         requests=dict(metrics.ledger.version(name, version).outcomes) if model else {},
         answered=[row.outcomes["success"] for row in minute],
-        turned_away=[row.outcomes["refused"] for row in minute],
+        turned_away=[sum(row.outcomes[each] for each in _UNANSWERED) for row in minute],
         latency=_percentiles(bins),
         bins=[(bin_end(n - 1), bin_end(n), count) for n, count in sorted(bins.items())],
         refused=dict(_sum(row.refused for row in minute)),

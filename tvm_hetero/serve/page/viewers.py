@@ -32,7 +32,6 @@ class PageData:
     def __init__(self, context: ServeContext) -> None:
         self._context = context
         self._metrics: ServerMetrics = context.parts[METRICS]
-        self._started = time.time()
         self._made = (-1.0, b"")
         self.pictures = PlanPictures()
         self.viewers = 0
@@ -42,7 +41,7 @@ class PageData:
         now = time.monotonic()
         is_old = now - self._made[0] >= _PERIOD / 2
         if is_old or self._context.draining:
-            taken = take_snapshot(self._context, self._metrics, self.pictures, self._started)
+            taken = take_snapshot(self._context, self._metrics, self.pictures)
             self._made = now, orjson.dumps(taken)
         return self._made[1]
 
@@ -70,7 +69,7 @@ class PagePlan(ApiHandler):
 
     async def get(self, name: str) -> None:
         """Drawn aside, since large plans take a while."""
-        executor = executor_of(self.context.repository.find(name))
+        executor = executor_of(self.find_model(name))
         loop = asyncio.get_running_loop()
         picture = await self.attend(loop.run_in_executor(None, draw_plan, executor))
         self.set_header("Cache-Control", "no-store")

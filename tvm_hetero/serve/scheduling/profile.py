@@ -32,6 +32,10 @@ WINDOW = 64
 FEW = 5
 MOST_CELLS = 512
 """Cells of a model that have samples: clients choose the items of a query."""
+# What is left of a prediction after a refusal by it.
+_DOUBT = 0.9
+# Who allows so many times less than was ever measured and predicted, asks for what cannot be.
+_ABSURD = 10.0
 # Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
 _GRAIN = 1e-3
 
@@ -55,6 +59,8 @@ class ModelTimes:
         self._rows: dict[int, tuple[Pace, ...]] = {}
         self._useful: dict[int, tuple[tuple[int, float], ...]] = {}
         self._ratio = 1.0
+        self._faith = 1.0  # in what is predicted
+        self._least: dict[int, float] = {}  # that so many items have ever taken
 
     def add(self, items: int, places: int, seconds: float) -> None:
         """Take a sample of L, or of P where `items` is 0."""
@@ -68,14 +74,26 @@ class ModelTimes:
             self._forget_one()
         window = self._samples.setdefault(key, deque(maxlen=WINDOW))
         window.append(seconds)
+        self._least[items] = min(seconds, self._least.get(items, math.inf))
+        self._faith = min(1.0, max(self._faith, seconds / self._predicted(*key)))
         self._update(key)
 
-    def doubt(self, items: int) -> None:
-        """A query was refused by these times alone: forget the oldest sample of each cell.
+    def doubt(self, items: int, allowed: float) -> None:
+        """A query of so many seconds was refused by these times alone: doubt them.
 
-        Else times that were bad once would refuse for ever, as what is refused is not measured.
+        The oldest sample of each cell is forgotten. Else times that were bad once would refuse for
+        ever, as what is refused is not measured. So would predictions: where there is no sample to
+        forget, less is predicted, until such a query is taken and measured. Who allows absurdly
+        little is no reason to.
         """
-        for key in [key for key in self._samples if key[0] in (0, 1, items)]:
+        least = min(self._least.get(items, 0.0), self._predicted(items, len(self.predicted)))
+        if allowed < least / _ABSURD:
+            return
+        keys = [key for key in self._samples if key[0] in (0, 1, items)]
+        if not any(key[0] == items for key in keys):
+            self._faith *= _DOUBT
+            self._change()
+        for key in keys:
             self._samples[key].popleft()
             if self._samples[key]:
                 self._update(key)
@@ -87,6 +105,7 @@ class ModelTimes:
         """The cell that was measured first; not L[1] or P, from which others are predicted."""
         key = next((key for key in self._samples if key[0] > 1), next(iter(self._samples)))
         del self._samples[key], self._values[key]
+        self._least.pop(key[0], None)
 
     def _update(self, key: _CellKey) -> None:
         window = self._samples[key]
@@ -145,6 +164,9 @@ class ModelTimes:
         return self._guess(items, places) * self._ratio if value is None else value
 
     def _guess(self, items: int, places: int) -> float:
+        return self._predicted(items, places) * self._faith
+
+    def _predicted(self, items: int, places: int) -> float:
         pace = self.predicted[places - 1]
         return pace.seconds(items) if items else pace.period
 

@@ -125,6 +125,10 @@ class Scheduler(ABC):
         """The refusal that `arrive` would come to, as far as can be told; nothing is changed."""
         return None
 
+    def turned_away(self, query: Query, refusal: RefuseQuery) -> None:
+        """A query was refused by what `foresee` said, and does not arrive."""
+        return
+
     def tick(self, now: float) -> list[ShareDecision]:
         """Time has passed."""
         return self._decide(now)

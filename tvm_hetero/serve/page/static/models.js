@@ -57,11 +57,13 @@ function figures(model) {
 /** What to do to see something here. */
 function suggestion(model) {
   const decoder = `curl ${location.origin}/v1/completions -H 'Content-Type: application/json' \\\n  -d '{"model": "${model.name}", "prompt": [1, 2, 3], "max_tokens": 16}'`;
-  const tensors = `curl ${location.origin}/v2/models/${encodeURIComponent(model.name)}`;
-  const text = model.decoder
-    ? "No request in the last minute. To send one:"
-    : "No request in the last minute. Which inputs it takes:";
-  return h("div", { class: "try" }, text, h("code", {}, model.decoder ? decoder : tensors));
+  if (model.decoder) {
+    return h("div", { class: "try" }, "No request in the last minute. To send one:", h("code", {}, decoder));
+  }
+  const takes = `curl ${location.origin}/v2/models/${encodeURIComponent(model.name)}`;
+  const some = `tvm-hetero load-test ${location.origin} --model ${model.name} --rate 5`;
+  return h("div", { class: "try" }, "No request in the last minute. Which inputs it takes:", h("code", {}, takes),
+    "To send some of random numbers:", h("code", {}, some));
 }
 
 function chart(title, picture) {
@@ -82,7 +84,7 @@ function charts(model, place) {
     chart("Time from request to answer", latencyChart(width, model)),
   ];
   if (turned) {
-    shown[0].append(legend([["", "answered"], ["refused", "refused"]]));
+    shown[0].append(legend([["", "answered"], ["refused", "not answered"]]));
   }
   if (model.decoder) {
     const none = model.decoder.tokens.map(() => 0);

@@ -1,4 +1,4 @@
-// Counts by second as bars, the last minute; what was refused stands on what was answered.
+// Counts by second as bars, the last minute; what was not answered stands on what was.
 
 import { label, plot, s } from "./dom.js";
 import { count, number } from "./format.js";
@@ -34,7 +34,7 @@ export function rateChart(width, good, bad, noun) {
     }
     if (bad[i]) {
       const top = y(value + bad[i]);
-      parts.push(bar("refused", x, wide, top, y(value) - top, `${ago}: ${bad[i]} refused`));
+      parts.push(bar("refused", x, wide, top, y(value) - top, `${ago}: ${bad[i]} not answered`));
     }
   });
   parts.push(

@@ -9,7 +9,6 @@ const REASONS = {
   not_ready: ["not ready", "The model is not loaded. See its card."],
   too_large: ["too large", "The request has more bytes than are allowed."],
   streams: ["streams", "One client has too many streams open at once."],
-  overloaded: ["overloaded", "More work was accepted than the cores can do in time. Send fewer, or add cores."],
 };
 const LOST = {
   failed: ["failed", "A kernel failed. The server's log says which."],

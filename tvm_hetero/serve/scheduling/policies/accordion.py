@@ -145,18 +145,32 @@ class Accordion(MalleableShares):
 
     def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
         """Say when it would have ended, and when to come back; or take it as best effort."""
-        widened = any(each.share > each.needed for each in self.running.values())
-        self.pressure.lose(avoidable=widened)
+        refusal = self._late_refusal(query, calendar, now)
         if self.options.best_effort:
+            self._note_lost()
             free = replace(query, deadline=math.inf)
             spot = place(free, self._shares(query), calendar, now)
             assert spot is not None
             self._accept(free, spot, now)
             return
-        refusal = self._late_refusal(query, calendar, now)
         self._decisions.append(refusal)
+        self._note_refused(query, refusal)
+
+    def turned_away(self, query: Query, refusal: RefuseQuery) -> None:
+        """As after an arrival that was refused."""
+        self.pressure.arrive(self._work(query), query.priority)
+        self._note_refused(query, refusal)
+
+    def _note_refused(self, query: Query, refusal: RefuseQuery) -> None:
+        """Learn: of the load, or of the times, if no place that others leave would have helped."""
         if refusal.retry_after is None:
-            self.profile.times(query.model).doubt(query.items)
+            self.profile.times(query.model).doubt(query.items, query.slo)
+        else:
+            self._note_lost()
+
+    def _note_lost(self) -> None:
+        widened = any(each.share > each.needed for each in self.running.values())
+        self.pressure.lose(avoidable=widened)
 
     def _late_refusal(self, query: Query, calendar: PlaceCalendar, now: float) -> RefuseQuery:
         shares = self._shares(query)

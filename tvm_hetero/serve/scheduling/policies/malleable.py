@@ -183,8 +183,11 @@ class MalleableShares(Scheduler):
     # ------------------------------------------------------------------ what is known
 
     def _work(self, query: Query) -> float:
-        """Place-seconds of its least share."""
+        """Place-seconds of its least share; of one without deadline the fewest, because a decoder
+        has only one share on which it runs at all."""
         shares = self._shares(query)
+        if query.deadline == math.inf:
+            return min(share * seconds for share, seconds in shares)
         enough = (share * seconds for share, seconds in shares if seconds <= query.slo)
         return next(enough, shares[0][1])
 
@@ -202,9 +205,13 @@ class MalleableShares(Scheduler):
         return self.pressure.spare if self.options.spare is None else self.options.spare
 
     def _guard(self, query: Query, work: float) -> int:
-        """Places that are to stay free beside a query that can wait: one, if it is a heavy one."""
-        heavy = work > self.pressure.mean_work and query.deadline < math.inf
-        return int(self.options.guard and heavy)
+        """Places that are to stay free beside a query that can wait: one, if it is a heavy one.
+
+        One without deadline takes what there is as long as no lighter ones are lost for it.
+        """
+        pressure = self.pressure
+        light = pressure.mean_work if query.deadline < math.inf else pressure.mean_lost
+        return int(self.options.guard and work > light)
 
     def _calendar(self, now: float) -> PlaceCalendar:
         """What is free beside all that runs and is reserved."""

@@ -22,6 +22,7 @@ widened; one less after `_CALM` arrivals without, but never none.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -50,12 +51,16 @@ class Pressure:
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
         self._sum = 0.0
+        self._lost: list[float] = [0, 0.0]  # how many of those seen were, and their work
         self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
     def arrive(self, work: float, priority: Priority) -> None:
         """A query has come."""
         if len(self._seen) == _WINDOW:
-            self._sum -= self._seen[0].work
+            oldest = self._seen[0]
+            self._sum -= oldest.work
+            if oldest.lost:
+                self._count_lost(-1, oldest.work)
         self._seen.append(_SeenQuery(work, priority))
         self._sum += work
         self._calm += 1
@@ -71,9 +76,20 @@ class Pressure:
         avoidable : whether others have been widened.
         """
         self._seen[-1].lost = True
+        self._count_lost(1, self._seen[-1].work)
         if avoidable:
             self._calm = 0
             self.spare = min(self._most, self.spare + 1)
+
+    def _count_lost(self, count: int, work: float) -> None:
+        self._lost[0] += count
+        self._lost[1] += count * work
+
+    @property
+    def mean_lost(self) -> float:
+        """Place-seconds of a lost query, in the mean; infinite if not two were lost."""
+        count, work = self._lost
+        return work / count if count > 1 else math.inf
 
     @property
     def mean_work(self) -> float:

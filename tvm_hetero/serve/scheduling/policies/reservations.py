@@ -69,7 +69,7 @@ def place(
     guard : places that are to be free beside it, if it meets its deadline so.
     """
     if query.deadline == math.inf:
-        return soonest(shares, calendar, now)
+        return soonest(shares, calendar, now, guard)
     for free in dict.fromkeys((guard, 0)):
         for share, seconds in shares:
             if now + seconds > query.deadline + _EPS:
@@ -80,10 +80,11 @@ def place(
     return None
 
 
-def soonest(shares: Shares, calendar: PlaceCalendar, now: float) -> Reservation:
-    """The share with the earliest end."""
+def soonest(shares: Shares, calendar: PlaceCalendar, now: float, guard: int = 0) -> Reservation:
+    """The share with the earliest end; `guard` places are to be free beside it, if they can."""
     found = []
     for share, seconds in shares:
-        start = calendar.earliest(share, seconds, now)
+        start = calendar.earliest(share + guard, seconds, now)
         found.append(Reservation(start, start + seconds, share))
-    return min(found, key=lambda each: (each.end, each.share))
+    best = min(found, key=lambda each: (each.end, each.share))
+    return best if best.end < math.inf or not guard else soonest(shares, calendar, now)

@@ -1,0 +1,30 @@
+"""What a server says to who starts it."""
+
+from __future__ import annotations
+
+
+def test_it_says_what_it_loads_what_that_takes_and_where_it_is(start_server):
+    process = start_server("dense", "words", "--slo", "dense=20ms")
+    loading, *served, ready = (line.rstrip() for line in process.lines)
+    assert loading == "loading dense, words"
+    assert served[0] == "dense: input0 FP32 [1, 32] -> output0 FP32 [1, 10]; SLO 20.0 ms"
+    assert served[1] == (
+        "words: generates token ids (it has no tokenizer), 64 tokens at most, 4 at once"
+    )
+    assert ready.startswith(f"ready on {process.url}/ ") and "/openapi.json" in ready
+    assert len(served) == 2
+
+
+def test_it_warns_who_lets_everyone_in(start_server, tmp_path):
+    assert "warning: whoever reaches" in "".join(start_server("dense", "--host", "0.0.0.0").lines)
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef")
+    key.chmod(0o600)
+    started = start_server("dense", "--host", "0.0.0.0", "--key-file", str(key))
+    assert "warning" not in "".join(started.lines)
+
+
+def test_what_is_not_there_is_answered_with_where_it_stands(start_server):
+    reply = start_server("dense").get("/nothing")
+    assert reply.status == 404
+    assert "/openapi.json" in reply.json["error"]

@@ -1,0 +1,1 @@
+"""What was asked, as spans of OpenTelemetry."""
