@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tvm_hetero.errors import DeadlineError
+from tvm_hetero.serve.core.deadline import end_at
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import DEADLINE, QUEUE_FULL, RefusedError
 from tvm_hetero.serve.models.tensor_model import TensorModel
@@ -43,7 +43,8 @@ class TurnDispatcher:
         self.check_door(model, query.deadline, query.priority)
         gate = self._gates.setdefault(model.name, asyncio.Semaphore(max(1, model.executor.depth)))
         with self._counted(model.name):
-            await _acquire(gate, query)
+            async with end_at(query.deadline, query.arrived):
+                await gate.acquire()
             try:
                 answer = await model.compute(query)
             finally:
@@ -59,12 +60,3 @@ class TurnDispatcher:
             yield
         finally:
             self._waiting[model] -= 1
-
-
-async def _acquire(gate: asyncio.Semaphore, query: InferenceQuery) -> None:
-    left = None if query.deadline is None else query.deadline - time.monotonic()
-    try:
-        async with asyncio.timeout(left):
-            await gate.acquire()
-    except TimeoutError:
-        raise DeadlineError("deadline: the query's turn did not come in time") from None

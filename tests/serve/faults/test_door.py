@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tests.waiting import eventually
 from tvm_hetero.serve.application import all_routes
 from tvm_hetero.serve.core.limits import MEBIBYTE, Limits
 from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.http.delegate import DoorDelegate
 from tvm_hetero.serve.http.handler import Permission
 
 _HURRIED = Limits(head_seconds=0.2, body_seconds=0.3, stalled=0.5, body=4 * MEBIBYTE)
@@ -239,6 +241,19 @@ def test_a_small_refusal_keeps_the_connection_and_a_large_one_says_that_it_ends(
         client.head("POST", "/nothing", f"Content-Length: {MEBIBYTE}")
         assert client.reply().headers["connection"] == "close"
         assert client.is_ended()
+
+
+def test_a_connection_that_came_and_went_leaves_nothing_behind():
+    def kept() -> int:
+        gc.collect()
+        return sum(isinstance(each, DoorDelegate) for each in gc.get_objects())
+
+    with Hosted() as server:
+        before = kept()
+        for _ in range(20):
+            RawSocket(server.address).close()  # it has asked for nothing
+        assert eventually(lambda: server.ask(lambda: server.server.connections) == 0)
+        assert eventually(lambda: kept() <= before)
 
 
 @pytest.mark.parametrize("path", ["/v2", "/nowhere", "/v1/nowhere", "/page/events"])

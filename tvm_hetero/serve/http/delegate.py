@@ -44,6 +44,7 @@ class DoorApplication(Application):
         self.context = context
         self._routes = [(re.compile(pattern).fullmatch, handler) for pattern, handler in routes]
         self._nowhere = nowhere
+        self._newest: dict[object, DoorDelegate] = {}  # of each open connection
 
     def route(self, path: str) -> tuple[type[ApiHandler], dict[str, bytes | None]]:
         """Who answers under a path, and the path's named parts, unquoted."""
@@ -60,7 +61,15 @@ class DoorApplication(Application):
         """Called by tornado when it waits for the next request of a connection."""
         if isinstance(server_conn, HTTP1ServerConnection):
             server_conn.params.header_timeout = None  # `DoorDelegate` has its own
-        return DoorDelegate(self, server_conn, request_conn)
+        made = self._newest[server_conn] = DoorDelegate(self, server_conn, request_conn)
+        return made
+
+    def end_connection(self, server_conn: object) -> None:
+        """A connection is over: nothing waits for its next request, of which tornado says nothing
+        to who should have got it."""
+        newest = self._newest.pop(server_conn, None)
+        if newest is not None:
+            newest.wait_no_more()
 
 
 class DoorDelegate(HTTPMessageDelegate):
@@ -110,6 +119,10 @@ class DoorDelegate(HTTPMessageDelegate):
         self._timer.cancel()
         if self._handler is not None:
             self._handler.abandon()
+
+    def wait_no_more(self) -> None:
+        """No request comes: let go of the connection, which a timer would keep for minutes."""
+        self._timer.cancel()
 
     def _close_after(self, seconds: float) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(seconds, self._connection.close)

@@ -16,9 +16,9 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
-from tornado.web import Application
 
 from tvm_hetero.serve.core.limits import Limits
+from tvm_hetero.serve.http.delegate import DoorApplication
 from tvm_hetero.serve.http.door_stream import DoorStream
 from tvm_hetero.serve.http.lingering import Lingering
 from tvm_hetero.serve.http.raw_answers import TOO_MANY_CONNECTIONS, TOO_MANY_OF_ONE
@@ -37,7 +37,7 @@ class DoorServer(HTTPServer):
     turned_away : connections that were one too many, so far.
     """
 
-    def initialize(self, application: Application, limits: Limits) -> None:  # type: ignore[override]
+    def initialize(self, application: DoorApplication, limits: Limits) -> None:  # type: ignore[override]
         """Called by tornado's constructor."""
         super().initialize(
             application,
@@ -47,6 +47,7 @@ class DoorServer(HTTPServer):
             body_timeout=limits.body_seconds,
             chunk_size=_CHUNK,
         )
+        self._application = application
         self.turned_away = 0
         self._limits = limits
         self._most = min(limits.connections, _raise_file_limit(limits.connections))
@@ -71,6 +72,7 @@ class DoorServer(HTTPServer):
     def on_close(self, server_conn: object) -> None:
         """Called by tornado when a connection is over."""
         super().on_close(server_conn)
+        self._application.end_connection(server_conn)
         host = self._streams.pop(server_conn.stream)  # type: ignore[attr-defined]
         self._addresses[host] -= 1
         if not self._addresses[host]:
