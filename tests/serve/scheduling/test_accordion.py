@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -15,11 +16,13 @@ from tests.serve.scheduling.streams import (
     starts_of,
 )
 from tvm_hetero.errors import UsageError
+from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.outcome import QueryOutcome
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.one_stage import OneStage
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.scheduling.policies.slo_conforming import SloConforming
+from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query, ResizeQuery, WaitUntil
 from tvm_hetero.serve.scheduling.replay import Deviation
 
@@ -193,3 +196,24 @@ def test_who_goes_away_leaves_the_queue() -> None:
     assert [query.number for query in scheduler.waiting] == [1]
     scheduler.withdraw(1, 0.5)
     assert scheduler.waiting == () and scheduler.ended(0, 8.0) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_queries_that_take_longer_than_was_thought_do_not_wait_for_each_other_for_ever(
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    times = ModelTimes([Pace(2.0, 2.0), Pace(1.2, 1.2)])
+    scheduler = Accordion(ServiceProfile({"a": times}), 2)
+    for number in range(4):
+        now = 0.1 * number
+        due = now + rng.choice([2.5, 4.0, 6.0, 8.0])
+        scheduler.arrive(Query(number, "a", 1, now, due, LOW), now)
+    for _ in range(8):
+        times.add(1, 1, 4.0)
+        times.add(1, 2, 2.4)
+    now = rng.choice([1.0, 2.5, 5.5])
+    while scheduler.running:  # as long as something runs, its end is an event
+        scheduler.ended(next(iter(scheduler.running)), now)
+        now += rng.choice([0.01, 1.0, 5.0])
+    assert not scheduler.waiting

@@ -27,6 +27,13 @@ class ServedTimes(ModelTimes):
         else:
             super().add(items, places, seconds)
 
+    def doubt(self, items: int) -> None:
+        """Forget the oldest samples of what refused a query."""
+        if items == 1:
+            self._single.doubt(items)
+        else:
+            super().doubt(items)
+
     def paces(self, items: int) -> tuple[Pace, ...]:
         """Fill and period of so many items on at most 1, 2, ... places."""
         return self._single.paces(items) if items == 1 else super().paces(items)
