@@ -232,8 +232,8 @@ def _tell(
     for name, each in asked.items():
         answered, times = each.ends["answered"], np.array(each.seconds or [np.nan])
         refused = each.ends.total() - answered
-        print(f"   {name:5}  {1e3 * slo[name]:6.2f} ms  {answered:8}  {1e3 * np.median(times):8.2f} ms"
-              f"  {np.mean(times <= slo[name]):7.0%}  {refused:7}"
+        print(f"   {name:5}  {1e3 * slo[name]:6.2f} ms  {answered:8}"
+              f"  {1e3 * np.median(times):8.2f} ms  {np.mean(times <= slo[name]):7.0%}  {refused:7}"
               f"  {' '.join(f'{value:.2f}' for value in cores[name])}")  # fmt: skip
 
 
