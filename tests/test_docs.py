@@ -187,13 +187,13 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     assert [link for link in links if not (folder / link).exists()] == []
 
 
-def tests_named() -> list[tuple[str, str]]:
+def named_tests() -> list[tuple[str, str]]:
     """File and function of every test that a page names as what shows something."""
     found = (re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text) for text in PAGES.values())
     return sorted({each for page in found for each in page})
 
 
-@pytest.mark.parametrize(("file", "name"), tests_named(), ids=lambda each: each.split("/")[-1])
+@pytest.mark.parametrize(("file", "name"), named_tests(), ids=lambda each: each.split("/")[-1])
 def test_every_test_that_a_page_names_is_there(file: str, name: str) -> None:
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 

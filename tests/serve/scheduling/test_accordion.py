@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -225,3 +226,24 @@ def test_who_runs_on_all_places_alone_is_as_heavy_as_it_is_there() -> None:
     policy = Accordion(ServiceProfile({"steps": steps}), 2)
     policy.arrive(Query(0, "steps", 1, 0.0, priority=Priority.LOW), 0.0)
     assert policy.pressure.mean_work == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_queries_that_take_longer_than_was_thought_do_not_wait_for_each_other_for_ever(
+    seed: int,
+) -> None:
+    rng = random.Random(seed)
+    times = ModelTimes([Pace(2.0, 2.0), Pace(1.2, 1.2)])
+    scheduler = Accordion(ServiceProfile({"a": times}), 2)
+    for number in range(4):
+        now = 0.1 * number
+        due = now + rng.choice([2.5, 4.0, 6.0, 8.0])
+        scheduler.arrive(Query(number, "a", 1, now, due, LOW), now)
+    for _ in range(8):
+        times.add(1, 1, 4.0)
+        times.add(1, 2, 2.4)
+    now = rng.choice([1.0, 2.5, 5.5])
+    while scheduler.running:  # as long as something runs, its end is an event
+        scheduler.ended(next(iter(scheduler.running)), now)
+        now += rng.choice([0.01, 1.0, 5.0])
+    assert not scheduler.waiting

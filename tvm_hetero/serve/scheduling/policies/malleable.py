@@ -107,6 +107,19 @@ class MalleableShares(Scheduler):
             if spot.start <= now + _EPS and self.pool.free >= spot.share:
                 self._forget(query.number)
                 self._start(query, spot.share, now)
+        if self._waiting and not self.running:
+            self._start_first(now)
+
+    def _start_first(self, now: float) -> None:
+        """Start who is first, though nobody's time has come: nothing runs whose end would tell.
+
+        Reservations of queries that take longer by now than when they were made are in each
+        other's way: each would begin behind the other, for ever.
+        """
+        query = min(self._waiting.values(), key=lambda each: each.order(now)).query
+        spot = soonest(self._shares(query), calendar_of(self.pool.count, (), now), now)
+        self._forget(query.number)
+        self._start(query, spot.share, now)
 
     def _hurry(self, calendar: PlaceCalendar, now: float) -> None:
         """Let low ones give places to the first high one that waits, if nobody is at it yet."""
