@@ -18,7 +18,7 @@ from tests.waiting import eventually
 from tvm_hetero.errors import RunError
 from tvm_hetero.serve.core.limits import Limits
 
-KEY = "a key of enough letters"
+KEY = "a-key-of-enough-letters"
 
 
 @pytest.fixture(scope="module")

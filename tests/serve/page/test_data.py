@@ -19,7 +19,7 @@ from tvm_hetero.serve.models.statistics import EndedQuery
 from tvm_hetero.serve.page.assets import page_files
 from tvm_hetero.serve.page.viewers import MOST_VIEWERS, page_data
 
-KEY = "a key of sixteen"
+KEY = "a-key-of-sixteen"
 DATA = ("/page/state.json", "/page/events", "/page/plans/dense", "/metrics")
 FILES = ("/", "/page/page.css", "/page/charts.css", "/page/gantt.css", "/page/main.js")
 

@@ -154,13 +154,13 @@ def test_names_of_models_are_text_and_nothing_else(live, open_page):
 
 
 def test_the_page_asks_for_the_servers_key(served_models, open_page):
-    with LiveServer(served_models, ("dense",), key="a key of sixteen") as server:
+    with LiveServer(served_models, ("dense",), key="a-key-of-sixteen") as server:
         view = open_page(server.url + "/")
         view.page.fill("#key-text", "not the right one")
         view.page.click("#key button")
         view.until("document.querySelector('#key-wrong').textContent !== ''")
         assert not view.page.is_visible("main")
-        view.page.fill("#key-text", "a key of sixteen")
+        view.page.fill("#key-text", "a-key-of-sixteen")
         view.page.keyboard.press("Enter")
         view.page.wait_for_selector("main article h3")
         assert view.text("main article h3") == "dense"
