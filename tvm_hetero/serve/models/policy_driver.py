@@ -77,6 +77,7 @@ class PolicyDriver:
         self._going: set[str] = set()  # models that are forgotten with their last query
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
 
     # ------------------------------------------------------------------ what is going on
 
@@ -85,8 +86,8 @@ class PolicyDriver:
         """The policy. One that divides the cores among models is made anew when these change."""
         is_over = self._is_broken and not self._entries
         if is_over or (self._is_stale and not self._made.running and not self._made.waiting):
+            self._is_stale = self._is_broken = False  # first: another model may come meanwhile
             self._made = self._make_scheduler(self.profile, self.profile.places)
-            self._is_stale = self._is_broken = False
         return self._made
 
     @contextmanager
@@ -226,13 +227,16 @@ class PolicyDriver:
         entry.shares.add(len(places))
 
     def _wait_until(self, when: float, now: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(max(0.0, when - now), self._tick)
+        at = loop.time() + max(0.0, when - now)
+        if self._timer is not None:
+            if loop.time() < self._timer_at <= at:
+                return  # the policy is asked before, and says again what it waits for
+            self._timer.cancel()
+        self._timer, self._timer_at = loop.call_at(at, self._tick), at
 
     def _tick(self) -> None:
-        now = time.monotonic()
+        self._timer, now = None, time.monotonic()
         with self._asking_the_policy():
             decisions = self._scheduler.tick(now)
         self._do(decisions, now)

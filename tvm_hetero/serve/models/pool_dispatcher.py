@@ -204,6 +204,7 @@ class PoolDispatcher(PolicyDriver):
         finally:
             for task in flying:
                 task.cancel()
+            await asyncio.gather(*flying, return_exceptions=True)
 
     async def _executor(self, entry: SharedQuery, model: TensorModel) -> Executor:
         cores = frozenset(self._cores[place] for place in entry.places)
