@@ -2,7 +2,7 @@
 
     python -m benchmarks.accordion_live            writes results/accordion_live.json (15 minutes)
     python -m benchmarks.accordion_live --small    seconds, two policies, no file (the tests run it)
-    python -m benchmarks.accordion_live --quick    short streams, about 5 minutes
+    python -m benchmarks.accordion_live --seconds 3    short streams, about 6 minutes
 
 Two networks of the zoo's light models are partitioned for this machine's cores and served by a pool
 (`tvm_hetero.serve.models.pool_dispatcher`), without HTTP. What a share takes is measured first, on
@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Serve all streams, print what is done, and write the rows; returns them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="two policies, one cell, no file")
-    parser.add_argument("--quick", action="store_true", help="streams of 4 s instead of 12")
+    parser.add_argument("--seconds", type=float, default=12.0, help="of each stream")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS})")
     given = parser.parse_args(arguments)
-    seconds = 0.05 if given.small else 4.0 if given.quick else 12.0
+    seconds = 0.05 if given.small else given.seconds
     networks = (TINY,) if given.small else NETWORKS
     rows = asyncio.run(_all(networks, seconds, given.small))
     output = given.output or (None if given.small else RESULTS)

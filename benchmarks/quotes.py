@@ -24,6 +24,7 @@ from benchmarks.quoted import (
     online,
     readme,
     scheduling,
+    serving,
     teams,
 )
 from benchmarks.quoted import performance as performance_tables
@@ -38,6 +39,7 @@ RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
 _DOCUMENTS = (
     "document_readers", "diviml", "online", "teams", "decode_teams",
     "adapted", "switch", "watching", "soak_switch", "accordion",
+    "accordion_live", "serve_overhead",
 )  # fmt: skip
 
 
@@ -58,16 +60,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def quotes() -> dict[Path, list[str]]:
     """The tables of each page that quotes results."""
     found, scheduled = performance.read_results(RESULTS), page.read_results(RESULTS)
-    read, paper, replayed, scale, decode, adapted, switched, watched, soaked, shared = (
-        json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in _DOCUMENTS
-    )
+    (
+        read,
+        paper,
+        replayed,
+        scale,
+        decode,
+        adapted,
+        switched,
+        watched,
+        soaked,
+        shared,
+        live_shared,
+        costs,
+    ) = (json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in _DOCUMENTS)
     return {
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
         DOCS / "online.md": online.tables(replayed),
         DOCS / "live.md": live.tables(adapted, switched, watched, soaked),
-        DOCS / "accordion.md": accordion.tables(shared),
+        DOCS / "accordion.md": [*accordion.tables(shared), serving.live_table(live_shared)],
+        DOCS / "serving.md": [serving.cost_table(costs)],
         DOCS / "teams.md": teams.tables(scale, decode),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),

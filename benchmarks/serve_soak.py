@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> ServeSoak:
     parser.add_argument("--output", type=Path, default=None)
     args = parser.parse_args(arguments)
     seconds = args.seconds or (2.0 if args.small else 600.0)
-    name, cycles = (TINY, 6) if args.small else ("squeezenet", 200)
+    name, cycles = (TINY, 3) if args.small else ("squeezenet", 200)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{MODEL}.hetero"
         objective = Objective("throughput")
@@ -125,7 +125,7 @@ async def _soak(server: SoakedServer, seconds: float, cycles: int) -> ServeSoak:
     items = max(1, round(_SERVICE / latency))
     plain = infer_request(head, metadata, binary=True, items=items)
     requests = {MODEL: plain}
-    closed = await closed_loop(pool, requests, 4, max(2.0, seconds / 20))
+    closed = await closed_loop(pool, requests, 4, max(min(2.0, seconds / 4), seconds / 20))
     capacity = len(closed.records) / max(record.ended for record in closed.records)
     cycle_bytes, more_threads, more_files = await _cycle(server, cycles)
     alone, beside = await _beside(server, pool, requests, capacity, max(2.0, seconds / 10))

@@ -103,7 +103,7 @@ def test_who_forgets_an_executor_in_a_switch_leaves_nothing_behind(
         executor = two.executor
     del two
     executor.close()
-    for _ in range(5):
+    for _ in range(2):
         executor = Executor(executable)
         executor.submit(executor.random_inputs())
         executor.switch(SINGLE)
