@@ -50,6 +50,6 @@ def test_cpsat_is_named_only_where_its_model_fits(tasks: int, named: bool) -> No
     least = sum(task.weight_bytes for task in problem.tasks) // len(problem.platform.devices)
     devices = tuple(replace(d, memory=int(least * 1.001)) for d in problem.platform.devices)
     tight = replace(problem, platform=replace(problem.platform, devices=devices))
-    text = refusal(tight, "heft", Options(time_limit=20.0))
+    text = refusal(tight, "heft", Options(time_limit=5.0))
     assert ("this problem: cpsat" in text) == named
     assert "memory" in text and text.endswith("auto")
