@@ -23,9 +23,9 @@ from tvm_hetero.views.instance import instance_of
 @pytest.mark.parametrize(
     ("kinds", "batch", "limited", "seeds"),
     [
-        (("latency",), 1, False, range(64)),
-        (("throughput",), 1, False, range(100, 148)),
-        (("energy", "cost"), 1, False, range(200, 248)),
+        (("latency",), 1, False, range(40)),
+        (("throughput",), 1, False, range(100, 132)),
+        (("energy", "cost"), 1, False, range(200, 232)),
         (("latency", "throughput"), 2, False, range(300, 320)),
         (("energy", "cost"), 2, False, range(400, 424)),
         (KINDS, 3, False, range(500, 524)),
