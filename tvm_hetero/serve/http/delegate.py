@@ -2,7 +2,7 @@
 
 Tornado's own router and delegate make a task before the body comes and wake it twice, and a future
 with a limit for headers and body each. Here a task begins when the body is there, and only for a
-method that awaits something, and limits are timers; that takes a third from what a small request
+method that awaits something, and limits are timers; that takes much from what a small request
 costs (`python -m benchmarks.serve_overhead`).
 
 A request that is answered while its body is still coming, refused at the door, ends its connection

@@ -290,8 +290,8 @@ class Repository:
 
 
 def _close_and_trim(model: ServedModel) -> None:
-    """Close, and let the allocator give back what it keeps for a model that is gone: of loads and
-    unloads of a network of 25 MB it kept 100 MB and more (`benchmarks.serve_soak`)."""
+    """Close, and let the allocator give back what it keeps for a model that is gone: it kept several
+    times the network (`benchmarks.serve_soak` prints the growth)."""
     model.close()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
     if trim is not None:

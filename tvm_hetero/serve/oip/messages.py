@@ -22,7 +22,7 @@ import msgspec
 
 from tvm_hetero.serve.core.refusal import RequestError
 
-_LARGE = 64 << 10  # bytes that are parsed in about 100 us
+_LARGE = 64 << 10  # bytes that are parsed at once
 _KEY = b'"data"'
 _MARK = secrets.token_hex(8).encode()
 _BLANK = b" \t\r\n"
