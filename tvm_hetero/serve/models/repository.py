@@ -290,8 +290,8 @@ class Repository:
 
 
 def _close_and_trim(model: ServedModel) -> None:
-    """Close, and let the allocator give back what it keeps for a model that is gone: it kept several
-    times the network (`benchmarks.serve_soak` prints the growth)."""
+    """Close, and let the allocator give back what it keeps for a model that is gone, which was
+    several times the network (`benchmarks.serve_soak` prints the growth)."""
     model.close()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
     if trim is not None:

@@ -3,7 +3,7 @@
 What is fact in it and what our own: docs/accordion.md. At every event, in this order:
 
     admit      a new query gets a reservation that meets its deadline (`reservations.place`),      1
-               or room that running ones with slack make for it (`squeeze.make_room`): a high     2
+               or room that running ones with slack make for it (`squeeze.RoomSearch`): a high    2
                one is given places by low and high ones, a low one by low ones;
                or one in a new order of all that wait, high before low and each by its deadline,   3
                in which all still meet theirs; else it is refused, with its predicted end

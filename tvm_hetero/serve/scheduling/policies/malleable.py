@@ -23,7 +23,7 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
     place,
     soonest,
 )
-from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, make_room
+from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, RoomSearch
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
@@ -180,7 +180,7 @@ class MalleableShares(Scheduler):
             return self.resized(running, share, now)
 
         times, free = self.profile.times(query.model), self.pool.free
-        return make_room(query, times, self.most, free, calendar, donors, resized, now)
+        return RoomSearch(query, times, self.most, free, calendar, donors, resized, now).find()
 
     def _use(self, query: Query, room: MadeRoom, now: float) -> None:
         """Take what others give, and start at once if that was meant."""

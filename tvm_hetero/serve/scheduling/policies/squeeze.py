@@ -12,6 +12,7 @@ Nobody's hold of places may run into what is reserved for others: the calendar t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
@@ -55,63 +56,64 @@ class MadeRoom(NamedTuple):
         return 0.0 if self.at_once else self.start
 
 
-def make_room(
-    query: Query,
-    times: ModelTimes,
-    most: int,
-    free: int,
-    calendar: PlaceCalendar,
-    donors: Sequence[RunningQuery],
-    resized: Resized,
-    now: float,
-) -> MadeRoom | None:
-    """The least share that meets the deadline with places that others give; None if none does.
+@dataclass(frozen=True)
+class RoomSearch:
+    """Looks for room that running queries make for another one.
 
-    Parameters
+    Attributes
     ----------
-    times : of the query's model; `most`: the largest share; `free`: places nobody owns.
-    donors : who may be asked, in that order.
+    times : of the query's model; `most` : the largest share; `free` : places nobody owns.
+    calendar : what is held and reserved.
+    donors : who may be asked, in that order; `resized` : what becomes of one with another share.
     """
-    for share, seconds in times.useful_shares(query.items):
-        if share > most or now + seconds > query.deadline + _EPS:
-            continue
-        room = _room_for(query, times, share, free, calendar, donors, resized, now)
-        if room is not None:
-            return room
-    return None
 
+    query: Query
+    times: ModelTimes
+    most: int
+    free: int
+    calendar: PlaceCalendar
+    donors: Sequence[RunningQuery]
+    resized: Resized
+    now: float
 
-def _room_for(
-    query: Query,
-    times: ModelTimes,
-    share: int,
-    free: int,
-    calendar: PlaceCalendar,
-    donors: Sequence[RunningQuery],
-    resized: Resized,
-    now: float,
-) -> MadeRoom | None:
-    seconds = times.paces(query.items)[share - 1].seconds(query.items)
-    idle = max(0, min(free, calendar.least(now, now + seconds)))
-    lacking, trial, gifts = share - idle, calendar, list[Gift]()
-    for donor in donors:
-        if lacking <= 0:
-            break
-        for count in range(min(lacking, donor.share - 1), 0, -1):
-            gift = Gift(donor, donor.share - count, resized(donor, donor.share - count))
-            after = _after(trial, gift, now)
-            if _keeps_promise(gift) and not after.overbooked:
-                lacking, trial = lacking - count, after
-                gifts.append(gift)
-                break
-    if lacking > 0 or not gifts:
+    def find(self) -> MadeRoom | None:
+        """The least share that meets the deadline with places that others give; None: none does."""
+        for share, seconds in self.times.useful_shares(self.query.items):
+            if share > self.most or self.now + seconds > self.query.deadline + _EPS:
+                continue
+            room = self._room_for(share)
+            if room is not None:
+                return room
         return None
-    start = max(gift.new.release for gift in gifts)
-    for at_once in dict.fromkeys((min(idle, share), 0)):
-        end = _end(query, times, share, at_once, start, now)
-        if end <= query.deadline + _EPS and _fits(trial, share, at_once, start, end, now):
-            return MadeRoom(tuple(gifts), share, at_once, start, end)
-    return None
+
+    def _room_for(self, share: int) -> MadeRoom | None:
+        query, times, now = self.query, self.times, self.now
+        seconds = times.paces(query.items)[share - 1].seconds(query.items)
+        idle = max(0, min(self.free, self.calendar.least(now, now + seconds)))
+        gifts, trial = self._gifts(share - idle)
+        if not gifts or sum(each.giver.share - each.share for each in gifts) < share - idle:
+            return None
+        start = max(gift.new.release for gift in gifts)
+        for at_once in dict.fromkeys((min(idle, share), 0)):
+            end = _end(query, times, share, at_once, start, now)
+            if end <= query.deadline + _EPS and _fits(trial, share, at_once, start, end, now):
+                return MadeRoom(tuple(gifts), share, at_once, start, end)
+        return None
+
+    def _gifts(self, lacking: int) -> tuple[list[Gift], PlaceCalendar]:
+        """What donors give until nothing is lacking, as far as they can; and the calendar then."""
+        trial, gifts = self.calendar, list[Gift]()
+        for donor in self.donors:
+            if lacking <= 0:
+                break
+            for count in range(min(lacking, donor.share - 1), 0, -1):
+                gift = Gift(donor, donor.share - count, self.resized(donor, donor.share - count))
+                after = _after(trial, gift, self.now)
+                if _keeps_promise(gift) and not after.overbooked:
+                    lacking, trial = lacking - count, after
+                    gifts.append(gift)
+                    break
+        return gifts, trial
 
 
 def _keeps_promise(gift: Gift) -> bool:
