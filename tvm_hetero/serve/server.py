@@ -111,7 +111,7 @@ class ModelServer:
         except OSError as error:
             raise UsageError(
                 f"cannot listen on {options.host} port {options.port}: {error.strerror or error}; "
-                "choose another --port"
+                "choose another --port or --host"
             ) from None
         application = make_application(self.context, self._routes)
         self._http = DoorServer(application, limits)

@@ -13,9 +13,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from tests.serve.server_process import ServerProcess
+from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.core.trace_context import TRACEPARENT
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
-from tvm_hetero.serve.traces.spans import SpanMaker
+from tvm_hetero.serve.traces.spans import SpanMaker, otlp_exporter
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -61,6 +62,12 @@ def test_a_clients_trace_goes_on_and_a_malformed_one_is_passed_over():
     assert f"{span.parent.span_id:016x}" == SPAN
     assert span.status.status_code is StatusCode.ERROR
     assert told("00-nonsense-01")["tvm_hetero.infer"].parent is None
+
+
+@pytest.mark.parametrize("url", ["", "collector", "ftp://host/x", "http://"])
+def test_what_is_no_collector_is_refused(url):
+    with pytest.raises(UsageError, match="expected a collector"):
+        otlp_exporter(url)
 
 
 def test_a_generation_tells_its_tokens():

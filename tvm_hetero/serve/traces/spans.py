@@ -12,10 +12,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.core.trace_context import TRACEPARENT
 from tvm_hetero.serve.models.statistics import EndedGeneration, EndedQuery
+from tvm_hetero.util.quote import quote
 
 _NANO = 1_000_000_000
 _GOOD = frozenset({"success", "stop", "length"})
@@ -114,8 +116,13 @@ def otlp_exporter(url: str) -> Any:
     Raises
     ------
     UsageError
-        If the packages are not there.
+        If that is no address of a collector, or the packages are not there.
     """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            f"--otlp {quote(url)}: expected a collector, such as http://localhost:4318/v1/traces"
+        )
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     except ImportError:
