@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from tests.serve.faults.hosted import Hosted
 from tvm_hetero.cli.main import app
-from tvm_hetero.cli.verbs.load_test import read_levels, read_shares
+from tvm_hetero.cli.shared.serving import read_levels
+from tvm_hetero.cli.verbs.load_test import read_shares
 from tvm_hetero.errors import FormatError, UsageError
 from tvm_hetero.serve.load_test.arrivals import Arrival, poisson, read_trace
 from tvm_hetero.serve.load_test.bodies import RequestHead, infer_request
@@ -99,6 +100,20 @@ def test_what_cannot_be_asked_is_told_so():
     half = {"name": "m", "inputs": [{"name": "x", "datatype": "FP16", "shape": [1]}]}
     with pytest.raises(UsageError, match="--binary"):
         infer_request(head, half, binary=False)
+
+
+@pytest.mark.parametrize("slo", ["net", "net=", "net=20", "net=0ms", "=5ms", "net=5parsecs"])
+def test_an_objective_without_a_unit_is_none(slo):
+    with pytest.raises(UsageError, match="--slo"):
+        read_levels([slo])
+
+
+def test_where_the_page_or_the_key_cannot_be_is_told_before_anything_is_asked(tmp_path):
+    asked = ["load-test", "http://localhost:1", "--model", "net", "--rate", "1"]
+    for option, path in (("--out", "none/page.html"), ("--key-file", "none.key")):
+        result = CliRunner().invoke(app, [*asked, option, str(tmp_path / path)])
+        assert result.exit_code == 2 and "cannot be asked" not in result.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_pictures_have_no_scripts_and_show_all_points():

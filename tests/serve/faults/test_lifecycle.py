@@ -93,13 +93,13 @@ def test_a_port_that_is_taken_is_told_so(served_models):
 
 
 def test_a_key_that_others_can_read_is_no_key(tmp_path):
-    from tvm_hetero.cli.verbs.serve import _read_key
+    from tvm_hetero.cli.shared.serving import read_key
     from tvm_hetero.errors import UsageError
 
     path = tmp_path / "key"
     path.write_text("k" * 20)
     path.chmod(0o640)
     with pytest.raises(UsageError, match="chmod 600"):
-        _read_key(path)
+        read_key(path)
     path.chmod(0o600)
-    assert _read_key(path) == "k" * 20
+    assert read_key(path) == "k" * 20

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.shared.options import check_writable
+from tvm_hetero.cli.shared.serving import read_key, read_levels
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.units import format_seconds, parse_seconds
+from tvm_hetero.util.documents import write_atomic
+from tvm_hetero.util.units import format_seconds
 
 if TYPE_CHECKING:
     from tvm_hetero.serve.load_test.bodies import RequestHead
@@ -82,7 +85,8 @@ def load_test(
     host, port = split_url(url)
     levels = read_levels(slo or ())
     limits = {name: times[0] for name, times in levels.items()} if deadline else {}
-    key = key_file.read_text(encoding="utf-8").strip() if key_file else None
+    key = read_key(key_file)
+    check_writable(out, "--out")
     asked = _Asked(
         (host, port), RequestHead(f"{host}:{port}", key, limits), read_shares(model), rate or (),
         at_once or (), trace, seconds, seed, binary, items, connections,
@@ -93,7 +97,7 @@ def load_test(
     if json_output:
         typer.echo(json.dumps([_facts(run, levels) for run in runs]))
     if out is not None:
-        out.write_text(report_html(load_page(url, runs, levels)), encoding="utf-8")
+        write_atomic(out, report_html(load_page(url, runs, levels)))
         steps.say(f"written to {out}")
 
 
@@ -115,24 +119,6 @@ def read_shares(given: Sequence[str]) -> dict[str, float]:
         if not name or not 0 < shares[name] < float("inf"):
             raise UsageError(f"--model {text}: expected NAME or NAME=SHARE, such as resnet=2")
     return shares
-
-
-def read_levels(given: Sequence[str]) -> dict[str, list[float]]:
-    """Times by model, rising, from ``NAME=20ms``; a name may come several times.
-
-    Raises
-    ------
-    UsageError
-        If one is no such time.
-    """
-    levels: dict[str, list[float]] = {}
-    for text in given:
-        name, _, time = text.partition("=")
-        seconds = parse_seconds(time, f"--slo {name}")
-        if not seconds > 0:
-            raise UsageError(f"--slo {text}: expected a time above 0")
-        levels[name] = sorted({*levels.get(name, ()), seconds})
-    return levels
 
 
 async def _run_all(asked: _Asked, steps: Steps) -> list[LoadRun]:

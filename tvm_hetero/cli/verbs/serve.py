@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,9 @@ import typer
 
 from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
 from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.shared.serving import read_key, read_levels
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.documents import nearest
 
 
 def serve(
@@ -70,7 +71,7 @@ def serve(
     named = name_models(models)
     options = ServeOptions(
         host=host, port=port, policy=policy, slo=read_slo(slo or (), named), admin=admin,
-        key=_read_key(key_file), admin_key=_read_key(admin_key_file),
+        key=read_key(key_file), admin_key=read_key(admin_key_file),
         hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
     )  # fmt: skip
     steps = Steps(quiet=False)
@@ -111,40 +112,18 @@ def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
     return uvloop.run
 
 
-_LONGEST_KEY = 4096
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-
-
-def read_slo(given: Iterable[str], models: Container[str]) -> dict[str, float]:
+def read_slo(given: Iterable[str], models: Collection[str]) -> dict[str, float]:
     """Seconds by model from ``NAME=20ms``.
 
     Raises
     ------
     UsageError
-        If a text is no such time, or of a model that is not served.
+        If a text is no such time, of a model that is not served, or one of two for a model.
     """
-    found: dict[str, float] = {}
-    for text in given:
-        name, mark, time = text.partition("=")
-        unit = next((unit for unit in _UNITS if time.endswith(unit)), None)
-        number = time.removesuffix(unit or "")
-        if not mark or unit is None or not number.replace(".", "", 1).isdecimal():
-            raise UsageError(f"--slo {text}: expected NAME=TIME, such as resnet=20ms")
+    levels = read_levels(given)
+    for name, times in levels.items():
         if name not in models:
-            raise UsageError(f"--slo {text}: no model is called {name!r}")
-        found[name] = float(number) * _UNITS[unit]
-    return found
-
-
-def _read_key(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        with path.open(encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if mode & 0o077:
-                raise UsageError(f"others can read the key's file {path} (mode {mode & 0o777:o}): "
-                                 "chmod 600 it")  # fmt: skip
-            return file.read(2 * _LONGEST_KEY).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the key's file cannot be read: {error}") from None
+            raise UsageError(f"--slo {name}: no model is called {name!r}{nearest(name, models)}")
+        if len(times) > 1:
+            raise UsageError(f"--slo {name}: is given twice")
+    return {name: times[0] for name, times in levels.items()}
