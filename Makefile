@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers node-clients lm-eval browser format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser format lint types tests fuzz bench results clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -67,6 +67,13 @@ build/lm_eval/bin/lm_eval:
 	$(PYTHON) -m venv build/lm_eval
 	build/lm_eval/bin/python -m pip install --quiet --disable-pip-version-check "lm-eval[api]==0.4.13"
 
+# locust brings an event loop of its own (gevent); its test is skipped without it.
+locust: build/locust/bin/locust
+
+build/locust/bin/locust:
+	$(PYTHON) -m venv build/locust
+	build/locust/bin/python -m pip install --quiet --disable-pip-version-check locust
+
 # The server's page is tested in a real browser. Without one those tests are skipped, and say so.
 browser:
 	@test -x /usr/bin/chromium || { test "$$(id -u)" = 0 && apt-get update -qq && \
@@ -94,9 +101,9 @@ tests: peers node-clients browser
 # complete search (2,000
 # problems take 600 s), broken requests to a server: make fuzz SECONDS=36000
 SECONDS ?= 600
-fuzz: peers lm-eval
+fuzz: peers lm-eval locust
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
-	$(BIN)/python -m pytest -q tests/serve/openai -k lm_eval
+	$(BIN)/python -m pytest -q tests/serve -k 'lm_eval or locust'
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from tvm_hetero.executor.tensors import as_array
 
 openapi = pytest.importorskip("open_inference.openapi.client", reason="make peers installs it")
 schemathesis = pytest.importorskip("schemathesis")
+LOCUST = Path(__file__).parents[3] / "build" / "locust" / "bin" / "locust"
 
 
 def test_the_client_made_from_the_protocols_document_understands_all_answers(
@@ -60,6 +63,22 @@ def test_curl_needs_no_header_for_json(server):
     command = ["curl", "--silent", "-d", text, f"{server.url}/v2/models/dense/infer"]
     said = subprocess.run(command, check=True, timeout=60, capture_output=True).stdout
     assert json.loads(said)["outputs"][0]["shape"] == [1, 10]
+
+
+@pytest.mark.skipif(
+    not LOCUST.exists(), reason="locust is not there: 'make locust' puts it into build/locust"
+)
+def test_users_of_locust_are_all_answered(server, tmp_path):
+    script = Path(__file__).with_name("locustfile.py")
+    told = tmp_path / "told"
+    command = [
+        LOCUST, "--headless", "--only-summary", "-f", script, "--host", server.url,
+        "-u", "4", "-r", "4", "-t", "2s", "--csv", told,
+    ]  # fmt: skip
+    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    with open(f"{told}_stats.csv", encoding="utf-8") as file:
+        (row,) = (row for row in csv.DictReader(file) if row["Name"] == "/v2/models/dense/infer")
+    assert int(row["Request Count"]) > 4 and int(row["Failure Count"]) == 0
 
 
 def test_the_document_says_what_the_server_does(server):
