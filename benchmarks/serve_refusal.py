@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.documents import write_document
+from benchmarks.documents import rounded, write_document
 from benchmarks.execution.cases import TINY, make_model, two_devices
 from benchmarks.execution.contenders import build_plan
 from benchmarks.serve_soaking.process import SoakedServer, soaked_server
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         with soaked_server([str(path)]) as server:
             rows = _rows(server, 5 if given.small else 200)
     for row in rows:
-        print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+        print("  ".join(f"{key} {value}" for key, value in rounded(row).items()), flush=True)
     output = given.output or (None if given.small else RESULTS)
     if output is not None:
         write_document(output, "python -m benchmarks.serve_refusal", rows, goal_ms=5.0)
@@ -93,9 +93,9 @@ def refuse(port: int, size: int) -> float:
             readable, writable, _ = select.select([client], [client] if left else [], [], 10.0)
             if readable:
                 taken = time.perf_counter() - begun
-                answer = client.recv(256)
+                answer = client.recv(1024)
                 if not answer.startswith(b"HTTP/1.1 503 "):
-                    raise RuntimeError(f"expected a refusal, got {answer[:80]!r}")
+                    raise RuntimeError(f"expected a refusal, got {answer!r}")
                 return taken
             if not writable:
                 raise RuntimeError("no answer within 10 s")

@@ -137,6 +137,13 @@ def test_a_prediction_that_refuses_is_believed_less_until_something_is_measured(
     assert times.paces(1)[0].seconds(1) == pytest.approx(2.0)
 
 
+def test_who_allows_absurdly_little_erodes_nothing_before_anything_was_measured() -> None:
+    times = ModelTimes([Pace(1.0, 1.0)])
+    for _ in range(1000):
+        times.doubt(1, 1e-9)
+    assert times.paces(1)[0].seconds(1) == pytest.approx(1.0)
+
+
 def test_more_places_are_never_predicted_slower() -> None:
     times = ModelTimes([Pace(1.0, 0.5), Pace(1.0, 0.7), Pace(2.0, 0.2)])
     seconds = [pace.seconds(3) for pace in times.paces(3)]

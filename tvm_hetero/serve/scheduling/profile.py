@@ -36,6 +36,8 @@ MOST_CELLS = 512
 _DOUBT = 0.9
 # Who allows so many times less than was ever measured and predicted, asks for what cannot be.
 _ABSURD = 10.0
+# The same where nothing was measured: predictions may be wrong, but not that wrong.
+_WRONG = 100.0
 # Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
 _GRAIN = 1e-3
 
@@ -86,8 +88,10 @@ class ModelTimes:
         forget, less is predicted, until such a query is taken and measured. Who allows absurdly
         little is no reason to.
         """
-        least = min(self._least.get(items, 0.0), self._predicted(items, len(self.predicted)))
-        if allowed < least / _ABSURD:
+        measured, predicted = self._least.get(items), self._predicted(items, len(self.predicted))
+        if allowed < (
+            predicted / _WRONG if measured is None else min(measured, predicted) / _ABSURD
+        ):
             return
         keys = [key for key in self._samples if key[0] in (0, 1, items)]
         if not any(key[0] == items for key in keys):
