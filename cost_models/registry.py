@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tvm_hetero.cost_models.protocol import CostModel
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 NAMES = ("analytical", "profiled", "profiled-alone", "quick", "table:PATH")
 # Those that measure whatever they are asked.

@@ -21,11 +21,11 @@ from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.format import cost_value, parse_cost
 from tvm_hetero.util.documents import (
     check_format,
-    nearest,
     read_document,
     write_atomic,
 )
 from tvm_hetero.util.fields import Fields, refuse
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 
 FORMAT = "tvm-hetero/costs/1"

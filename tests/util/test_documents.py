@@ -14,7 +14,6 @@ from tvm_hetero.util.documents import (
     check_format,
     check_keys,
     digest,
-    nearest,
     parse_document,
     read_document,
     write_atomic,
@@ -136,20 +135,6 @@ def test_format() -> None:
     check_format({"format": "f/1"}, "f/1", "x")
     with pytest.raises(FormatError, match='x: expected "format": "f/1", got \'f/2\''):
         check_format({"format": "f/2"}, "f/1", "x")
-
-
-def test_nearest() -> None:
-    assert nearest("litle", ["big", "little"]) == "; did you mean 'little'?"
-    assert nearest("zzz", ["b", "a"]) == "; known: a, b"
-    assert nearest(5, ["b"]) == "; known: b"
-    assert nearest("x", []) == ""
-    assert nearest("?", [f"n{i:02}" for i in range(20)]).endswith("n11, ...")
-
-
-def test_names_in_a_hint_are_printable_and_short() -> None:
-    assert nearest("zzz", ["a\x1b[2J", "b" * 200]).isprintable()
-    assert nearest("b" * 1_000_000, ["b" * 200]) == f"; did you mean '{'b' * 80}'?"
-    assert len(nearest("zzz", ["b" * 200])) < 100
 
 
 def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tvm_hetero.check import tolerances
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 # Of each rule this many violations are listed; the others are counted.
 MAX_LISTED = 20

@@ -11,7 +11,7 @@ from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.discovery import native_mcpu
 from tvm_hetero.platform.host import available_cores, read_processor
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 if TYPE_CHECKING:
     from tvm.target import Target

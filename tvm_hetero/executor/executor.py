@@ -50,7 +50,7 @@ from tvm_hetero.executor.state import State as State
 from tvm_hetero.executor.streaming import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.closeable import Closeable
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 # How long a run that is cut off waits for its last kernel, which writes to a state that the next
 # run is to have.

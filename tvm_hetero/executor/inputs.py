@@ -19,7 +19,7 @@ from tvm_hetero.executor.batches import (
 )
 from tvm_hetero.executor.tensors import as_array, as_tensor, place_tensor
 from tvm_hetero.plan.model import Plan
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 
 @dataclass(frozen=True)

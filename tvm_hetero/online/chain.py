@@ -23,7 +23,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.solvers.core.options import make_schedule
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.views.ideals import contract, place_terminals
 from tvm_hetero.views.instance import instance_of

@@ -17,8 +17,9 @@ from typing import Any
 
 from tvm_hetero.errors import FormatError, UsageError
 from tvm_hetero.online.configuration import Place
-from tvm_hetero.util.documents import check_format, nearest, read_document, write_atomic
+from tvm_hetero.util.documents import check_format, read_document, write_atomic
 from tvm_hetero.util.fields import Fields
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_number
 

@@ -32,7 +32,7 @@ from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 
 @dataclass(frozen=True)

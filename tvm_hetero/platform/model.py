@@ -38,7 +38,8 @@ from tvm_hetero.platform.teams import (
     list_cliques,
     shared_memories,
 )
-from tvm_hetero.util.documents import nearest, read_document
+from tvm_hetero.util.documents import read_document
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 
 

@@ -15,8 +15,9 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import IMPLEMENTATIONS, Cost, check_sizes
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import Objective
-from tvm_hetero.util.documents import check_format, nearest
+from tvm_hetero.util.documents import check_format
 from tvm_hetero.util.fields import Fields, check_integers, refuse
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_bytes, parse_number
 from tvm_hetero.util.untrusted_names import printable

@@ -26,7 +26,8 @@ from tvm_hetero.problem.format import (
 )
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import Objective, check_objective
-from tvm_hetero.util.documents import digest, nearest, read_document, write_atomic
+from tvm_hetero.util.documents import digest, read_document, write_atomic
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 
 # The objective of a problem that names none.

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 
 Kind = Literal["latency", "throughput", "energy", "cost"]

@@ -35,7 +35,7 @@ from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import Resource, list_engaged, list_occupied
 from tvm_hetero.problem.schedule import Copy, Execution
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 Step = tuple[str, str, tuple[int, ...]]
 

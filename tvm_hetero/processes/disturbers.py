@@ -17,7 +17,7 @@ from pathlib import Path
 from tvm_hetero.errors import ProfileError, UsageError
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.processes import disturbance
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 # A disturber that nobody ends is gone after so many seconds.
 MOST_SECONDS = 120.0

@@ -11,7 +11,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.dimensions import open_unwritten, shape_text
 from tvm_hetero.frontends.onnx.load import read_structure
 from tvm_hetero.sizes.axes import Dimension, OpenAxis, OpenShapes, sizes_text
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.untrusted_names import printable
 
 

@@ -17,7 +17,7 @@ from tvm_hetero.platform.teams import nested
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.solvers.core.verified_call import Solver as Solver
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.views.instance import instance_of
 
 # Objectives for which a solver knows devices that share cores.

@@ -6,19 +6,18 @@ that an unknown key, a NaN or a half-written file is met in one place.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
-from itertools import islice
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
 
@@ -28,10 +27,6 @@ MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 # By how many nodes the aliases of a YAML file may enlarge it: ten of them, one in the other, make
 # 10^10 of some hundred bytes.
 MAX_ALIASED_NODES = 100_000
-# What a hint compares an unknown name with; more would take seconds.
-_MOST_COMPARED = 10_000
-_LONGEST = 80
-
 
 # What the parsers raise of text that is none, besides their own errors: PyYAML of a value that its
 # tag belies (``!!int ""``, ``!!timestamp "x"``).
@@ -198,21 +193,6 @@ def canonical_json(data: Any) -> str:
 def digest(data: Any) -> str:
     """SHA-256 (hex) of the canonical JSON of `data`."""
     return hashlib.sha256(canonical_json(data).encode("utf-8")).hexdigest()
-
-
-def nearest(name: object, known: Iterable[str]) -> str:
-    """The end of an error on an unknown name: ``; did you mean 'x'?`` or ``; known: a, b``.
-
-    Names are shown as `printable` shows them. `name` need not be text: YAML has keys such as ``5``
-    and ``yes``.
-    """
-    names = sorted(str(each)[:_LONGEST] for each in islice(known, _MOST_COMPARED))
-    # Matching takes the product of the lengths, and names in models may have megabytes.
-    close = difflib.get_close_matches(str(name)[:_LONGEST], names, n=1)
-    if close:
-        return f"; did you mean '{printable(close[0])}'?"
-    shown = ", ".join(map(printable, names[:12])) + (", ..." if len(names) > 12 else "")
-    return f"; known: {shown}" if names else ""
 
 
 def check_keys(

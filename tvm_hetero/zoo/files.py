@@ -16,8 +16,9 @@ from typing import Any
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.graph import Edge
-from tvm_hetero.util.documents import nearest, read_document, write_atomic
+from tvm_hetero.util.documents import read_document, write_atomic
 from tvm_hetero.util.fields import Fields, refuse
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.zoo.layer_lists import SUFFIX, LayerList, read_layer_list
 from tvm_hetero.zoo.work_graph import LayerWork, WorkGraph
 

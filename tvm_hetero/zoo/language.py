@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.zoo.layers import total
 from tvm_hetero.zoo.transformer import embedding
 from tvm_hetero.zoo.work_graph import HALF, Builder, Value, WorkGraph

@@ -16,7 +16,7 @@ from pathlib import Path
 from tvm_hetero.errors import UsageError
 from tvm_hetero.platform.devices import Fabric
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.zoo.hardware import NETWORKS
 
 PRESETS = Path(__file__).parent.parent / "platforms"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.zoo.articulated import modules, wide
 from tvm_hetero.zoo.densenet import densenet
 from tvm_hetero.zoo.experts import mixture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tvm_hetero.cli.shared.adaptation import PolicyComparison
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 if TYPE_CHECKING:
     from tvm_hetero.online.comparison.spans import DisturbedSpans

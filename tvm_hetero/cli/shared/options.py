@@ -200,7 +200,7 @@ def parse_objective(kind: str, batch: int) -> Any:
         If there is no such kind; the nearest is suggested.
     """
     from tvm_hetero.problem.objective_kinds import KINDS, Objective
-    from tvm_hetero.util.documents import nearest
+    from tvm_hetero.util.nearest import nearest
 
     for known in KINDS:
         if kind == known:

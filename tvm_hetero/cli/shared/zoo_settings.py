@@ -14,7 +14,7 @@ _TYPES = {int: "an integer", float: "a number"}
 
 def parse_setting(name: str, entry: ZooEntry, text: str) -> tuple[str, Any]:
     """Read ``KEY=VALUE``; the value is of the default's type."""
-    from tvm_hetero.util.documents import nearest
+    from tvm_hetero.util.nearest import nearest
 
     key, equals, value = text.partition("=")
     if not equals:

@@ -89,7 +89,7 @@ def parse_opponents(text: str) -> list[str]:
     UsageError
         If a name is unknown; the nearest is suggested.
     """
-    from tvm_hetero.util.documents import nearest
+    from tvm_hetero.util.nearest import nearest
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:

@@ -83,7 +83,7 @@ def light_model(name: str) -> Path:
     """
     from tvm_hetero.errors import UsageError
     from tvm_hetero.frontends.onnx import light_models
-    from tvm_hetero.util.documents import nearest
+    from tvm_hetero.util.nearest import nearest
 
     if name.endswith(".onnx"):
         return Path(name)

@@ -14,7 +14,6 @@ from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.options import check_writable
 from tvm_hetero.cli.shared.serving import read_key, read_levels
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.units import format_seconds
 
 if TYPE_CHECKING:
@@ -79,6 +78,7 @@ def load_test(
     from tvm_hetero.serve.load_test.client import split_url
     from tvm_hetero.serve.load_test.page import load_page
     from tvm_hetero.serve.load_test.run import in_loop
+    from tvm_hetero.util.documents import write_atomic
 
     if sum(map(bool, (rate, at_once, trace))) != 1:
         raise UsageError("say how hard to ask: one of --rate (--rate 20), --at-once and --trace")

@@ -14,7 +14,7 @@ from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.serving import read_key, read_levels
 from tvm_hetero.errors import UsageError
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 
 def serve(

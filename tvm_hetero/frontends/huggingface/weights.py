@@ -17,7 +17,8 @@ import numpy as np
 from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
 from tvm_hetero.frontends.huggingface.safetensors_file import TensorEntry, TensorFile
-from tvm_hetero.util.documents import nearest, parse_document
+from tvm_hetero.util.documents import parse_document
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import onnx
 from onnx import ValueInfoProto, helper, numpy_helper
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.untrusted_names import printable
 
 _LISTS_FROM = 4

@@ -20,7 +20,7 @@ from tvm_hetero.frontends.onnx.fixed_values import set_values
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, element_count
 from tvm_hetero.frontends.onnx.open_inputs import find_open, refuse_open
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.util.untrusted_names import printable
 

@@ -26,7 +26,7 @@ from tvm_hetero.frontends.relay.flatten import flatten
 from tvm_hetero.frontends.relay.read import parse, read
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, WISHES
 from tvm_hetero.passes.pins import wishes_text
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 # Names that an unknown one is compared with: a millisecond goes to some dozens.

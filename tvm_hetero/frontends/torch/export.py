@@ -24,7 +24,7 @@ import tvm
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, silence_output
 from tvm_hetero.frontends.torch.wrap_main import Names, wrap_main
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from tvm_hetero.online.configuration import Place
 from tvm_hetero.online.live.adapter import AdaptationEvent
 from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
 from tvm_hetero.online.policies import policy_names
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 NO_POLICY = "none"
 

@@ -31,7 +31,7 @@ from tvm_hetero.online.policies import (
 )
 from tvm_hetero.online.policy import Policy, Setting
 from tvm_hetero.online.search import Searcher
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 
 
 def _static(setting: Setting) -> Configuration:

@@ -18,7 +18,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.online.table import ALONE
 from tvm_hetero.platform.host import available_cores
 from tvm_hetero.processes.disturbance import KINDS
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 
 Where = Literal["own", "beside"]

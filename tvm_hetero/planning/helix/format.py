@@ -19,8 +19,9 @@ from tvm_hetero.planning.helix.problem import (
     LayerNode,
     Layout,
 )
-from tvm_hetero.util.documents import check_format, nearest, read_document
+from tvm_hetero.util.documents import check_format, read_document
 from tvm_hetero.util.fields import Fields
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_bytes, parse_number, parse_rate
 

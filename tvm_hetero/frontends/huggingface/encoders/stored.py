@@ -18,7 +18,7 @@ import numpy as np
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.huggingface.encoders.families import Family
 from tvm_hetero.frontends.huggingface.weights import WeightFiles
-from tvm_hetero.util.documents import nearest
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
