@@ -122,12 +122,10 @@ def detect_devices(
 def _teams(
     machine: Machine, widths: Sequence[int] | None, mcpu: str | None, root: str | os.PathLike[str]
 ) -> list[Device]:
-    """The CPU's cores as devices that overlap; memory is the node's, so none has a limit."""
+    """The CPU's cores as devices that overlap, in one memory: the limit of each is the node's."""
     own = mcpu or native_mcpu(machine.processor)
     found = make_teams(machine.cores, widths, lambda number: read_core_kind(number, root))
-    return [
-        replace(_cpu(0, team, own, machine), name=team_name(team), memory=None) for team in found
-    ]
+    return [replace(_cpu(0, team, own, machine), name=team_name(team)) for team in found]
 
 
 def default_devices(machine: Machine) -> int:
