@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from tornado.netutil import bind_sockets
@@ -25,13 +26,15 @@ from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_server import DoorServer
 from tvm_hetero.serve.http.routes import HttpRoute, make_application
 from tvm_hetero.serve.models.dispatcher import Observed
+from tvm_hetero.serve.models.policy_driver import MakeScheduler
 from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.repository import Repository
 from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
-from tvm_hetero.serve.scheduling.scheduler import Scheduler
+from tvm_hetero.serve.scheduling.policies.accordion import Accordion
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.traces.spans import SpanMaker
 
 _LOG = logging.getLogger("tvm_hetero.serve")
@@ -69,7 +72,8 @@ class ModelServer:
         self.options = options or ServeOptions()
         self._routes = [*routes, *all_routes()]
         cores = sorted(os.sched_getaffinity(0))
-        pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
+        policy = policy_of(self.options.policy, best_effort=self.options.best_effort)
+        pool = PoolDispatcher(cores, policy, self.options.limits.queue)
         repository = Repository(self.options.slo, pool)
         for name, path in models.items():
             repository.enter(name, path, (placed or {}).get(name))
@@ -161,8 +165,12 @@ class ModelServer:
         return True
 
 
-def policy_of(name: str) -> type[Scheduler]:
+def policy_of(name: str, *, best_effort: bool = False) -> MakeScheduler:
     """The policy of a name.
+
+    Parameters
+    ----------
+    best_effort : take what cannot be in time, too. Only Accordion refuses by deadlines.
 
     Raises
     ------
@@ -171,7 +179,11 @@ def policy_of(name: str) -> type[Scheduler]:
     """
     if name not in SHARE_POLICIES:
         raise UsageError(f"there is no policy {name!r}; there are {', '.join(SHARE_POLICIES)}")
-    return SHARE_POLICIES[name]
+    policy = SHARE_POLICIES[name]
+    if best_effort and issubclass(policy, Accordion):
+        # Weighing refuses, too, and for the sake of lighter ones that are not refused now.
+        return partial(policy, options=AccordionOptions(best_effort=True, weigh=False))
+    return policy
 
 
 def name_models(given: Iterable[str]) -> dict[str, Path]:

@@ -34,6 +34,10 @@ def serve(
             help="How cores are shared: accordion, one-stage, whole-machine, slo-conforming, ...",
         ),
     ] = "accordion",
+    best_effort: Annotated[
+        bool,
+        typer.Option("--best-effort", help="Take what cannot be in time, too: it may be late."),
+    ] = False,
     admin: Annotated[
         bool, typer.Option("--admin", help="Models can be loaded and unloaded over HTTP.")
     ] = False,
@@ -70,9 +74,10 @@ def serve(
 
     named = name_models(models)
     options = ServeOptions(
-        host=host, port=port, policy=policy, slo=read_slo(slo or (), named), admin=admin,
-        key=read_key(key_file), admin_key=read_key(admin_key_file),
-        hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
+        host=host, port=port, policy=policy, best_effort=best_effort,
+        slo=read_slo(slo or (), named), admin=admin, key=read_key(key_file),
+        admin_key=read_key(admin_key_file), hosts=tuple(allow_host or ()), drain=drain,
+        compatible_metrics=compatible_metrics,
     )  # fmt: skip
     steps = Steps(quiet=False)
     run = _event_loop()
