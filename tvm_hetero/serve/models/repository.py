@@ -13,7 +13,7 @@ import ctypes
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.serve.core.refusal import (
@@ -24,8 +24,8 @@ from tvm_hetero.serve.core.refusal import (
     UnknownModelError,
 )
 from tvm_hetero.serve.models.decoder_model import DecoderModel
-from tvm_hetero.serve.models.gated_stepper import Gate
 from tvm_hetero.serve.models.load_thread import in_thread
+from tvm_hetero.serve.models.model_pool import ModelPool, NoPool
 from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.models.served_model import (
@@ -46,33 +46,6 @@ _HELD = 60.0  # seconds for which who has found a model can keep it from being c
 T = TypeVar("T")
 
 
-class ModelPool(Protocol):
-    """Who has to know which models there are."""
-
-    def add(self, model: TensorModel) -> None:
-        """A model will be served."""
-        ...
-
-    def gate(self, name: str, version: str, seconds: float) -> Gate | None:
-        """A decoder will be served, whose steps take about so long."""
-        ...
-
-    def remove(self, name: str, version: str) -> None:
-        """It is not, any more."""
-        ...
-
-
-class _NoPool:
-    def add(self, model: TensorModel) -> None:
-        pass
-
-    def gate(self, name: str, version: str, seconds: float) -> Gate | None:
-        return None
-
-    def remove(self, name: str, version: str) -> None:
-        pass
-
-
 class Repository:
     """Names and what stands behind them. For the event loop's thread, but for loading.
 
@@ -88,7 +61,7 @@ class Repository:
         pool: ModelPool | None = None,
     ) -> None:
         self._slo = dict(slo or {})
-        self._pool = pool or _NoPool()
+        self._pool = pool or NoPool()
         self._standings: dict[str, Standing] = {}
         self._paths: dict[str, Path] = {}
         self._placed: dict[str, ServedDecoder | None] = {}  # None: it was loaded
