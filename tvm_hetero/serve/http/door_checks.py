@@ -1,4 +1,4 @@
-"""What a request's head is held against before its body comes: whom it calls, its key, its length."""
+"""What a request's head is held against before its body comes: host, key, length."""
 
 from __future__ import annotations
 
