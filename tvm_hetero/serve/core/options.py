@@ -28,6 +28,7 @@ class ServeOptions:
         administration `key`.
     hosts : further names by which clients may call a server on loopback.
     policy : how places are shared (`serve.scheduling`).
+    best_effort : what cannot be in time is taken as a query without deadline, not refused.
     drain : seconds in which what was accepted may end after SIGTERM.
     compatible_metrics : also under the names of Triton and vLLM.
     """
@@ -40,6 +41,7 @@ class ServeOptions:
     admin_key: str | None = None
     hosts: tuple[str, ...] = ()
     policy: str = "accordion"
+    best_effort: bool = False
     drain: float = 30.0
     compatible_metrics: bool = False
     limits: Limits = field(default_factory=Limits)

@@ -7,5 +7,6 @@ served_times, statistics      what a model takes, for predictions; what it has d
 dispatcher, pool_dispatcher   who is next: the interface, and a policy at work
 gated_stepper                 a decoder's steps take their turns in the same pool
 served_model, repository      what stands behind names, and how versions come and go
+model_pool                    who has to know which models there are
 load_thread                   where loads are waited for
 """

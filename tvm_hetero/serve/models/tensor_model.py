@@ -8,7 +8,7 @@ in their order. Cancelling the query cancels what is in flight: the kernel that 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -83,16 +83,25 @@ class TensorModel(Closeable):
     Parameters
     ----------
     most : executors of shares that are kept (`ShareInstances`).
+    batches : plans of the same model for several elements at once; closed with it.
 
     Attributes
     ----------
     name, version : by which clients ask for it.
-    instances : run one element each.
-    signature : of one element.
+    instances : run one element each; of a batch plan, as many as it is for.
+    signature : of one element; of a batch plan, of all of them.
     """
 
-    def __init__(self, name: str, version: str, executable: Executable, most: int = 8) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        executable: Executable,
+        most: int = 8,
+        batches: Sequence[TensorModel] = (),
+    ) -> None:
         self.name, self.version = name, version
+        self.batches = tuple(batches)
         self.instances = ShareInstances(executable, most)
         try:
             self.signature = signature_of(self.executor)
@@ -104,6 +113,11 @@ class TensorModel(Closeable):
     def executor(self) -> Executor:
         """Runs the artifact's own plan."""
         return self.instances.whole
+
+    @property
+    def size(self) -> int:
+        """How many elements its plan runs at once."""
+        return self.executor.batch
 
     async def compute(self, query: InferenceQuery) -> InferenceAnswer:
         """Outputs of a query by the artifact's own plan, at once.
@@ -134,10 +148,13 @@ class TensorModel(Closeable):
                 name: np.concatenate([as_array(value) for value in column])
                 for name, column in zip(names, zip(*rows, strict=True), strict=True)
             }
-        return InferenceAnswer(outputs, begun - query.arrived, time.monotonic() - begun)
+        computed = time.monotonic() - begun
+        return InferenceAnswer(outputs, begun - query.arrived, computed, query.items)
 
     def close(self) -> None:
         """Stop what runs it; what is in flight fails."""
+        for each in self.batches:
+            each.close()
         self.instances.close()
 
 
