@@ -17,7 +17,9 @@ import tokenizers
 from tests.cli.invoke import tvm_hetero
 from tests.models import two_cpus
 from tests.small_decoders import tiny
+from tvm_hetero.cli.shared.token_stream import TokenStream
 from tvm_hetero.decoders.decoder import Decoder
+from tvm_hetero.serve.text.tokenizer import TextTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +162,54 @@ def test_prompts_as_text(net, folder, tmp_path):
     assert json.loads(told.out)["sequences"][0]["text"] == text
     both = tvm_hetero(*arguments, "--prompt-ids", "1")
     assert both.status == 2
+
+
+@pytest.fixture
+def with_bytes(net: Path, tmp_path: Path) -> Path:
+    """A decoder with a byte-level tokenizer saved for training, that puts <s> before each text."""
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(
+        {letter: n for n, letter in enumerate(["<s>", *"abcdefgh", *"ðŁĺĬĊ"])}, []
+    ))  # fmt: skip
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(["<s>"])
+    made.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 0)]
+    )
+    made.enable_truncation(2)
+    made.enable_padding(length=9)
+    net = shutil.copytree(net, tmp_path / "net.hetero")
+    made.save(str(net / "tokenizer.json"))
+    return net
+
+
+def test_prompts_are_whole_and_a_first_token_twice_is_told(with_bytes):
+    arguments = ("generate", with_bytes, "--max-new-tokens", 1, "--json")
+    outcome = tvm_hetero(*arguments, "--prompt", "abcd", "--prompt", "<s>abcd")
+    rows = [each["prompt"] for each in json.loads(outcome.out)["sequences"]]
+    assert rows == [[0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 4]]
+    assert "prompt 1 begins with <s>, which the tokenizer puts before each text" in outcome.err
+    assert "prompt 0" not in outcome.err
+
+
+def test_a_text_streams_as_text(with_bytes):
+    arguments = ("generate", with_bytes, "--prompt", "abcd", "--max-new-tokens", 9)
+    whole = json.loads(tvm_hetero(*arguments, "--json").out)["sequences"][0]
+    told = tvm_hetero(*arguments, "--json", "--stream").out.splitlines()
+    lines = [json.loads(line) for line in told[:-1]]
+    assert "".join(line["text"] for line in lines) == whole["text"]
+    assert [line["token"] for line in lines if "token" in line] == whole["tokens"]
+
+
+def test_a_streamed_text_holds_back_halves_of_characters(with_bytes, capsys):
+    tokenizer = TextTokenizer(with_bytes / "tokenizer.json")
+    face = [9, 10, 11, 12]  # the four bytes of one character; then half of another
+    for count, expected in ((1, "a😊\nb\ufffd\n"), (2, "1 a\n1 😊\n1 \\n\n1 b\n1 \ufffd\n")):
+        stream = TokenStream(count, tokenizer, as_json=False)
+        for token in (1, *face, 13, 2, 9, 10):
+            stream.tell(count - 1, token)
+        stream.finish()
+        assert capsys.readouterr().out == expected
 
 
 def test_show_tells_what_a_decoder_is(net):

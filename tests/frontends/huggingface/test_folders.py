@@ -150,16 +150,6 @@ def test_keys_that_are_not_there_have_the_values_of_transformers(family, tmp_pat
     )  # fmt: skip
 
 
-def test_tokens_that_end_a_text_are_those_of_the_settings_for_generation(tmp_path):
-    folder = tiny("gpt2", tmp_path)
-    assert read_config(folder).end == (95,)
-    (folder / "generation_config.json").write_text('{"eos_token_id": [7, 8]}')
-    assert read_config(folder).end == (7, 8)
-    (folder / "generation_config.json").write_text('{"eos_token_id": "x"}')
-    with pytest.raises(ModelError, match="eos_token_id is x; expected tokens' numbers"):
-        read_config(folder)
-
-
 @pytest.mark.parametrize(
     ("family", "changes", "words"),
     [

@@ -92,6 +92,13 @@ def test_a_tokenizer_that_cuts_or_pads_does_so_no_more(tmp_path):
     assert len(saved(made, tmp_path / "tokenizer.json").encode("the dog " * 20)) > 20
 
 
+def test_a_first_token_that_the_text_has_already_is_found(byte_level):
+    for text, twice in (("<s>the dog", "<s>"), ("<s><s>a", "<s>"), ("the dog", None), ("", None)):
+        assert byte_level.find_doubled_start(text, byte_level.encode(text)) == twice
+    plain = byte_level.encode("<s><s>a", special=False)  # its own doing
+    assert byte_level.find_doubled_start("<s><s>a", plain) is None
+
+
 def test_what_is_no_tokenizer_is_refused_without_its_path(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelError, match=r"^tokenizer\.json is no tokenizer"):

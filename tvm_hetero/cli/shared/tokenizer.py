@@ -6,51 +6,19 @@ the weights, which the decoder's folder has then, too; the package ``tokenizers`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tvm_hetero.cli.shared.console import complain
 from tvm_hetero.decoders.text_files import TOKENIZER, folder_of_texts
-from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.errors import UsageError
+
+if TYPE_CHECKING:
+    from tvm_hetero.serve.text.tokenizer import TextTokenizer
 
 
-class Tokenizer:
-    """Turns text into tokens and back."""
-
-    def __init__(self, path: Path) -> None:
-        """Read ``tokenizer.json``.
-
-        Raises
-        ------
-        UsageError
-            If the package or the file is not there.
-        ModelError
-            If the file is no tokenizer.
-        """
-        try:
-            import tokenizers
-        except ImportError:
-            raise UsageError(
-                "--prompt needs the package tokenizers (pip install 'tvm_hetero[text]'); or give "
-                "--prompt-ids"
-            ) from None
-        if not path.is_file():
-            raise UsageError(f"--prompt: there is no {path}; give --prompt-ids")
-        try:
-            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as error:  # the package raises nothing more particular
-            raise ModelError(f"{path}: is no tokenizer: {error}") from None
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text."""
-        return [int(token) for token in self._tokenizer.encode(text).ids]
-
-    def decode(self, tokens: Iterable[int]) -> str:
-        """The text of some tokens."""
-        return str(self._tokenizer.decode(list(tokens)))
-
-
-def tokenizer_of(path: Path, source: Mapping[str, Any]) -> Tokenizer:
+def tokenizer_of(path: Path, source: Mapping[str, Any]) -> TextTokenizer:
     """The tokenizer of a decoder.
 
     Parameters
@@ -60,6 +28,34 @@ def tokenizer_of(path: Path, source: Mapping[str, Any]) -> Tokenizer:
     Raises
     ------
     UsageError
-        If there is no tokenizer.
+        If the package `tokenizers`, or the file, is not there.
+    ModelError
+        If the file is no tokenizer.
     """
-    return Tokenizer(folder_of_texts(path, source) / TOKENIZER)
+    try:
+        from tvm_hetero.serve.text.tokenizer import TextTokenizer
+    except ImportError:
+        raise UsageError(
+            "--prompt needs the package tokenizers (pip install 'tvm_hetero[text]'); or give "
+            "--prompt-ids"
+        ) from None
+    file = folder_of_texts(path, source) / TOKENIZER
+    if not file.is_file():
+        raise UsageError(f"--prompt: there is no {file}; give --prompt-ids")
+    return TextTokenizer(file)
+
+
+def encode_prompts(tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """The tokens of each text; what a text and the tokenizer both begin with is warned of."""
+    found = []
+    for number, text in enumerate(texts):
+        found.append(tokenizer.encode(text))
+        twice = tokenizer.find_doubled_start(text, found[-1])
+        if twice is not None:
+            complain(
+                "warning",
+                f"prompt {number} begins with {twice}, which the tokenizer puts before each text: "
+                "the model reads it twice; leave it out",
+                "yellow",
+            )
+    return found

@@ -17,9 +17,9 @@ from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.util.quote import quote
 
 if TYPE_CHECKING:
-    from tvm_hetero.cli.shared.tokenizer import Tokenizer
     from tvm_hetero.decoders.decoder import Decoder
     from tvm_hetero.generation.generate import Generation
+    from tvm_hetero.serve.text.tokenizer import TextTokenizer
 
 _MOST_TEXT = 100_000  # characters of a sequence that are shown
 _NUMBERS = re.compile(r"\d+([\s,]+\d+)*")
@@ -72,7 +72,7 @@ def generate(
         typer.Option("--no-stop", help="No token ends a text: --max-new-tokens are made."),
     ] = False,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Print each token (SEQUENCE TOKEN) as it comes.")
+        bool, typer.Option("--stream", help="Print each token (of --prompt its text) as it comes.")
     ] = False,
     variant: Annotated[
         str | None,
@@ -82,6 +82,8 @@ def generate(
     json_output: options.AsJson = False,
 ) -> None:
     """Generate tokens."""
+    from tvm_hetero.cli.shared.token_stream import TokenStream
+    from tvm_hetero.cli.shared.tokenizer import encode_prompts
     from tvm_hetero.generation.sampling import Sampling
 
     tokenizer = _tokenizer(decoder) if prompt else None
@@ -92,7 +94,7 @@ def generate(
     if tokenizer is None:
         asked = read_prompts(prompt_ids, prompts)
     else:
-        asked = [tokenizer.encode(text) for text in prompt or []]
+        asked = encode_prompts(tokenizer, prompt or [])
     sampling = Sampling(temperature, top_k, top_p, seed)
     steps = Steps(quiet=json_output)
     if cluster is not None and variant is not None:
@@ -102,15 +104,18 @@ def generate(
         if cluster is None
         else place_decoder(steps, decoder, cluster)
     ) as loaded:
+        live = TokenStream(len(asked), tokenizer, json_output) if stream else None
         started = time.perf_counter()
         made = loaded.generate(
             asked,
             max_new_tokens,
             sampling=sampling,
             stop=() if no_stop else stop,
-            told=_teller(json_output) if stream else None,
+            told=None if live is None else live.tell,
         )
         seconds = time.perf_counter() - started
+    if live is not None:
+        live.finish()
     if json_output:
         typer.echo(json.dumps(generations_json(made, seconds, tokenizer)))
     else:
@@ -120,7 +125,7 @@ def generate(
         raise RunError(f"{len(failed)} of {len(made)} sequences failed: {failed[0].error}")
 
 
-def _tokenizer(path: Path) -> Tokenizer:
+def _tokenizer(path: Path) -> TextTokenizer:
     from tvm_hetero.cli.shared.tokenizer import tokenizer_of
     from tvm_hetero.decoders.folder import read_facts
 
@@ -173,7 +178,7 @@ def load_decoder(steps: Steps, path: Path, variant: str | None = None) -> Decode
 
 
 def generations_json(
-    made: list[Generation], seconds: float, tokenizer: Tokenizer | None = None
+    made: list[Generation], seconds: float, tokenizer: TextTokenizer | None = None
 ) -> dict[str, Any]:
     """What ``generate --json`` prints."""
     tokens = sum(len(each.tokens) for each in made)
@@ -194,15 +199,9 @@ def generations_json(
     }
 
 
-def _teller(as_json: bool) -> Any:
-    def tell(sequence: int, token: int) -> None:
-        line = {"sequence": sequence, "token": token}
-        typer.echo(json.dumps(line) if as_json else f"{sequence} {token}")
-
-    return tell
-
-
-def _say(steps: Steps, made: list[Generation], seconds: float, tokenizer: Tokenizer | None) -> None:
+def _say(
+    steps: Steps, made: list[Generation], seconds: float, tokenizer: TextTokenizer | None
+) -> None:
     from tvm_hetero.util.untrusted_names import printable
 
     steps.head("Tokens")

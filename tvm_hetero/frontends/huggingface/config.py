@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_hetero.errors import FormatError, ModelError
+from tvm_hetero.frontends.huggingface.end_tokens import choose_end_tokens
 from tvm_hetero.frontends.huggingface.files import has_file, read_text
 from tvm_hetero.frontends.huggingface.rotary import Rotary, read_rotary
 from tvm_hetero.frontends.huggingface.values import read_flag, read_integer, read_number
@@ -96,7 +97,8 @@ def read_config(folder: Path) -> Config:
             raise ModelError("vocabulary times width is absurd; expected fewer than 2^40 numbers")
         if values["layers"] * max(1, values["experts"]) > _MOST_PARTS:
             raise ModelError(f"layers times experts is absurd; expected at most {_MOST_PARTS}")
-        return Config(family=family, source=source, end=_end(folder, data), **values)
+        end = choose_end_tokens(family, data, _generation(folder), values["vocabulary"])
+        return Config(family=family, source=source, end=end, **values)
     except ModelError as error:
         raise ModelError(f"{printable(folder / CONFIG, 300)}: {error}") from None
 
@@ -269,16 +271,8 @@ def _activation(data: Mapping[str, Any], key: str, default: str) -> str:
     return str(value)
 
 
-def _end(folder: Path, data: Mapping[str, Any]) -> tuple[int, ...]:
-    """Tokens that end a text: those of the settings for generation, if there are any."""
-    settings: Mapping[str, Any] = {}
-    if has_file(folder, GENERATION):
-        settings = _document(read_text(folder, GENERATION, _MOST_BYTES), folder / GENERATION)
-    for where in (settings, data):
-        value = where.get("eos_token_id")
-        if value is not None:
-            tokens = value if isinstance(value, list) else [value]
-            if not all(type(token) is int and token >= 0 for token in tokens):
-                raise ModelError(f"eos_token_id is {printable(value)}; expected tokens' numbers")
-            return tuple(tokens)
-    return ()
+def _generation(folder: Path) -> Mapping[str, Any]:
+    """The settings for generation; empty if there are none."""
+    if not has_file(folder, GENERATION):
+        return {}
+    return _document(read_text(folder, GENERATION, _MOST_BYTES), folder / GENERATION)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +15,9 @@ from tvm_hetero.serve.openai.fields import convert_part
 from tvm_hetero.serve.openai.schemas import ChatMessage
 from tvm_hetero.serve.openai.settings import check_tokens
 from tvm_hetero.serve.text.folder import FolderTexts
+from tvm_hetero.util.untrusted_names import printable
+
+_LOG = logging.getLogger("tvm_hetero.serve")
 
 _MOST_PROMPTS = 2048
 # Fields of a message that say nothing; others than these and those of `ChatMessage` are refused.
@@ -81,8 +86,19 @@ def encode(model: DecoderModel, text: str, param: str, *, special: bool) -> tupl
             f"room for {most} at most", param, "context_length_exceeded",
         )  # fmt: skip
     tokens = tuple(texts.tokenizer.encode(text, special=special))
+    twice = texts.tokenizer.find_doubled_start(text, tokens) if special else None
+    if twice is not None:
+        _tell_of_doubled(model.name, twice)
     check_tokens(tokens, model, param)
     return tokens
+
+
+@functools.lru_cache(maxsize=1000)  # said once: a client that does it does it each time
+def _tell_of_doubled(model: str, token: str) -> None:
+    _LOG.warning(
+        "a prompt for %s begins with %s, which its tokenizer puts before each text: the model "
+        "reads it twice; leave it out, or send add_special_tokens: false", model, printable(token),
+    )  # fmt: skip
 
 
 def texts_of(model: DecoderModel, param: str) -> FolderTexts:

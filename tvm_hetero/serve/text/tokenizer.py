@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import orjson
 import tokenizers
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.util.untrusted_names import printable
 
 # Characters that a text may have more than its tokens: what a tokenizer drops, such as blanks.
 _SLACK = 1024
@@ -31,19 +33,36 @@ class TextTokenizer:
 
     def __init__(self, path: Path) -> None:
         try:
-            document = path.read_bytes()
-            self._tokenizer: Any = tokenizers.Tokenizer.from_str(document.decode())
+            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises nothing more particular
-            raise ModelError(f"{path.name} is no tokenizer: {error}") from None
+            raise ModelError(
+                f"{path.name} is no tokenizer that the package tokenizers {tokenizers.__version__} "
+                f"reads ({printable(error, 200)}); copy it from the model's folder again"
+            ) from None
         self._tokenizer.no_truncation()  # a prompt that is cut in silence is a wrong answer
         self._tokenizer.no_padding()
-        self._kinds = set(_decoder_kinds(orjson.loads(document).get("decoder")))
+        decoder = self._tokenizer.decoder
+        self._kinds = set(_decoder_kinds(decoder and json.loads(decoder.__getstate__())))
         self._added = dict(self._tokenizer.get_added_tokens_decoder())
         self._bytes: dict[int, bytes] = {}
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """The tokens of a text; `special`: with those that the model wants around it."""
         return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
+
+    def find_doubled_start(self, text: str, tokens: Sequence[int]) -> str | None:
+        """The special token with which a text begins although the tokenizer puts it before each.
+
+        Parameters
+        ----------
+        text, tokens : a text, and what `encode` made of it.
+        """
+        if len(tokens) < 2 or tokens[0] != tokens[1] or tokens[0] not in self._added:
+            return None
+        own = _leading(self.encode(text, special=False), tokens[0])
+        return (
+            str(self._added[tokens[0]].content) if 0 < own < _leading(tokens, tokens[0]) else None
+        )
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of some tokens; special ones have none."""
@@ -89,6 +108,11 @@ class TextTokenizer:
         if self._kinds & {"Metaspace", "Replace"}:
             return str(name).replace("▁", " ").encode()
         return self.decode([token]).encode()
+
+
+def _leading(tokens: Sequence[int], token: int) -> int:
+    """How often a token stands at the beginning, one after the other."""
+    return sum(1 for _ in itertools.takewhile(token.__eq__, tokens))
 
 
 def _decoder_kinds(decoder: Mapping[str, Any] | None) -> Iterable[str]:
