@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -25,6 +26,7 @@ from tvm_hetero.serve.core.refusal import DRAINING, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_server import DoorServer
 from tvm_hetero.serve.http.routes import HttpRoute, make_application
+from tvm_hetero.serve.models.adapted_share import Adaptation
 from tvm_hetero.serve.models.batching_dispatcher import BatchingDispatcher
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.policy_driver import MakeScheduler
@@ -75,7 +77,9 @@ class ModelServer:
         cores = sorted(os.sched_getaffinity(0))
         make_scheduler = policy_of(self.options.policy, best_effort=self.options.best_effort)
         pool = BatchingDispatcher(cores, make_scheduler, self.options.limits.queue)
-        repository = Repository(self.options.slo, pool)
+        self._adaptation = Adaptation(lambda event: self.metrics.events.record(event))
+        adaptation = self._adaptation if self.options.adapt else None
+        repository = Repository(self.options.slo, pool, adaptation)
         for name, given in models.items():
             path, *batches = [given] if isinstance(given, Path) else given
             if batches and not pool.can_batch:
@@ -102,6 +106,7 @@ class ModelServer:
             If a model cannot be loaded.
         """
         self.listen()
+        self._adaptation.loop_thread = threading.get_native_id()
         for name, _ in list(self.context.repository):
             await self.context.repository.load(name)
             _LOG.info("%s is ready", name)

@@ -42,6 +42,10 @@ def serve(
         bool,
         typer.Option("--best-effort", help="Take what cannot be in time, too: it may be late."),
     ] = False,
+    adapt: Annotated[
+        bool,
+        typer.Option("--adapt", help="Tell what disturbs plans; move stages of unlike cores."),
+    ] = False,
     admin: Annotated[
         bool, typer.Option("--admin", help="Models can be loaded and unloaded over HTTP.")
     ] = False,
@@ -78,7 +82,7 @@ def serve(
 
     named = name_models(models)
     options = ServeOptions(
-        host=host, port=port, policy=policy, best_effort=best_effort,
+        host=host, port=port, policy=policy, best_effort=best_effort, adapt=adapt,
         slo=read_slo(slo or (), named), admin=admin, key=read_key(key_file),
         admin_key=read_key(admin_key_file), hosts=tuple(allow_host or ()), drain=drain,
         compatible_metrics=compatible_metrics,

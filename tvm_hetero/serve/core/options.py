@@ -23,6 +23,7 @@ class ServeOptions:
     ----------
     host, port : where it listens; port 0: any that is free.
     slo : seconds by model in which its queries shall be answered.
+    adapt : whether pipelines are watched, and changed where something disturbs them.
     admin : whether models can be loaded and unloaded over HTTP.
     key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none, and for
         administration `key`.
@@ -36,6 +37,7 @@ class ServeOptions:
     host: str = LOOPBACK
     port: int = 8000
     slo: Mapping[str, float] = field(default_factory=dict)
+    adapt: bool = False
     admin: bool = False
     key: str | None = None
     admin_key: str | None = None

@@ -112,7 +112,7 @@ class BatchingDispatcher(PoolDispatcher):
         group = QueryGroup(entry, model, [member])
         self._groups.setdefault(key, []).append(group)
         group.task = asyncio.ensure_future(self._attend(model, group))
-        # No `finally` there: a task that is cancelled before its first step has none.
+        # Not in a finally clause there: a task that is cancelled before its first step has none.
         group.task.add_done_callback(lambda _: self._end(model, group))
 
     def _leave_group(self, model: TensorModel, member: GroupMember) -> None:

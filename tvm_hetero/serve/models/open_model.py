@@ -13,13 +13,16 @@ from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.shared_weights import share_weights
+from tvm_hetero.serve.models.adapted_share import Adaptation
 from tvm_hetero.serve.models.batch_plans import check_batches
 from tvm_hetero.serve.models.tensor_model import TensorModel
 
 _SHARES = 8  # executors that a model keeps, for each core
 
 
-def open_model(name: str, version: str, paths: Sequence[Path]) -> TensorModel | Decoder:
+def open_model(
+    name: str, version: str, paths: Sequence[Path], adaptation: Adaptation | None = None
+) -> TensorModel | Decoder:
     """Load a folder and start what runs it; further ones are plans of it for batches.
 
     Raises
@@ -40,7 +43,7 @@ def open_model(name: str, version: str, paths: Sequence[Path]) -> TensorModel | 
         for each in executables[1:]:
             batches.append(TensorModel(name, version, each, most))
             stack.callback(batches[-1].close)
-        model = TensorModel(name, version, executables[0], most, batches)
+        model = TensorModel(name, version, executables[0], most, batches, adaptation)
         stack.callback(model.close)
         check_batches(model)
         stack.pop_all()

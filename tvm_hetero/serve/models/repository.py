@@ -23,6 +23,7 @@ from tvm_hetero.serve.core.refusal import (
     RefusedError,
     UnknownModelError,
 )
+from tvm_hetero.serve.models.adapted_share import Adaptation
 from tvm_hetero.serve.models.decoder_model import DecoderModel
 from tvm_hetero.serve.models.load_thread import in_thread
 from tvm_hetero.serve.models.model_pool import ModelPool, NoPool
@@ -53,15 +54,18 @@ class Repository:
     ----------
     slo : seconds by name in which queries shall be answered.
     pool : told of models before they are let in (in the loading thread), and when they have gone.
+    adaptation : of models that are to be adapted while they are served; None: none are.
     """
 
     def __init__(
         self,
         slo: Mapping[str, float] | None = None,
         pool: ModelPool | None = None,
+        adaptation: Adaptation | None = None,
     ) -> None:
         self._slo = dict(slo or {})
         self._pool = pool or NoPool()
+        self._adaptation = adaptation
         self._standings: dict[str, Standing] = {}
         self._paths: dict[str, tuple[Path, ...]] = {}
         self._placed: dict[str, ServedDecoder | None] = {}  # None: it was loaded
@@ -245,7 +249,7 @@ class Repository:
         self, name: str, version: str, golden: GoldenRun | None, may_change: bool
     ) -> tuple[ServedModel, GoldenRun]:
         paths = self._paths[name]
-        runner = self._placed_runner(name) or open_model(name, version, paths)
+        runner = self._placed_runner(name) or open_model(name, version, paths, self._adaptation)
         try:
             seen = verify(runner, golden, may_change=may_change)
             tensors = decoder = None

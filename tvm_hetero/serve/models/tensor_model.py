@@ -22,6 +22,7 @@ from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.serve.core.deadline import end_at
 from tvm_hetero.serve.core.query import Arrays, InferenceAnswer, InferenceQuery
 from tvm_hetero.serve.core.refusal import RequestError
+from tvm_hetero.serve.models.adapted_share import Adaptation
 from tvm_hetero.serve.models.share_instances import ShareInstances
 from tvm_hetero.util.closeable import Closeable
 
@@ -84,6 +85,7 @@ class TensorModel(Closeable):
     ----------
     most : executors of shares that are kept (`ShareInstances`).
     batches : plans of the same model for several elements at once; closed with it.
+    adaptation : if what runs it is to be adapted (`adapted_share`).
 
     Attributes
     ----------
@@ -99,10 +101,11 @@ class TensorModel(Closeable):
         executable: Executable,
         most: int = 8,
         batches: Sequence[TensorModel] = (),
+        adaptation: Adaptation | None = None,
     ) -> None:
         self.name, self.version = name, version
         self.batches = tuple(batches)
-        self.instances = ShareInstances(executable, most)
+        self.instances = ShareInstances(executable, most, name, adaptation)
         try:
             self.signature = signature_of(self.executor)
         except BaseException:
