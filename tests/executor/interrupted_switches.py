@@ -1,8 +1,8 @@
 """Ctrl-C during switches, in a process of its own: ``... ARTIFACT`` prints as JSON what happened.
 
-A signal is sent to the main thread by another one. On a machine that stalls it may arrive much later
-than it was meant to: so it is awaited before anything else begins, and if it were to come even then
-it would end this process instead of a worker of pytest-xdist with all of its tests.
+A signal is sent to the main thread by another one. On a machine that stalls it may arrive much
+later than it was meant to: so it is awaited before anything else begins, and if it were to come
+even then it would end this process instead of a worker of pytest-xdist with all of its tests.
 """
 
 from __future__ import annotations

@@ -117,9 +117,7 @@ def test_who_forgets_an_executor_in_a_switch_leaves_nothing_behind(
 
 
 @pytest.fixture(scope="module")
-def interrupted(
-    executable: Executable, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
+def interrupted(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a process told that pressed Ctrl-C: a late signal ends that one, not the tests."""
     path = tmp_path_factory.mktemp("interrupted") / "net.hetero"
     executable.save(path)

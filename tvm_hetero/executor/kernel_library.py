@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import tvm_ffi
 
 from tvm_hetero.errors import ArtifactError
+from tvm_hetero.util.code_folder import code_folder, is_noexec
+from tvm_hetero.util.leftovers import temporary_folder
 
 
 def load_kernels(path: Path) -> Any:
@@ -24,16 +25,21 @@ def load_kernels(path: Path) -> Any:
         # Under a name of its own: glibc gives back the library that was loaded from a name before,
         # even if another file stands there now (an artifact that was built again). And not through
         # tvm.runtime.load_module, which looks through the link.
-        with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
-            name = Path(folder) / path.name
+        with temporary_folder("tvm_hetero.") as folder:
+            name = folder / path.name
             name.symlink_to(path.resolve())
             library = tvm_ffi.load_module(name)
             if not library.imports:
                 return library  # by the file's number glibc shares it between devices: one code
             # Host code keeps the functions of its device code in the library's own memory. Were it
             # shared with who loads it too, these would be gone when one of them is closed.
-            own = Path(folder) / f"own.{path.name}"
-            shutil.copyfile(path, own)
-            return tvm_ffi.load_module(own)
+            with temporary_folder("tvm_hetero.", code_folder()) as mine:
+                shutil.copyfile(path, mine / path.name)
+                return tvm_ffi.load_module(mine / path.name)
     except (RuntimeError, ValueError, OSError) as error:
+        if is_noexec(path):
+            raise ArtifactError(
+                f"{path}: no code can be loaded from there, since its file system is mounted "
+                "noexec; move it to another one"
+            ) from None
         raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None
