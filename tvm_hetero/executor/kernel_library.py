@@ -10,6 +10,7 @@ from typing import Any
 import tvm_ffi
 
 from tvm_hetero.errors import ArtifactError
+from tvm_hetero.util.library_errors import explain_load_error
 
 
 def load_kernels(path: Path) -> Any:
@@ -36,4 +37,4 @@ def load_kernels(path: Path) -> Any:
             shutil.copyfile(path, own)
             return tvm_ffi.load_module(own)
     except (RuntimeError, ValueError, OSError) as error:
-        raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None
+        raise ArtifactError(explain_load_error(path, error, "build the model again")) from None
