@@ -194,5 +194,5 @@ def test_loaded_twice_code_is_shared_unless_it_keeps_functions_of_others(tmp_pat
 
 def test_a_damaged_library_is_refused(tmp_path):
     (tmp_path / "broken.so").write_bytes(b"\x7fELF and nothing else")
-    with pytest.raises(ArtifactError, match=r"broken\.so: the library does not load"):
+    with pytest.raises(ArtifactError, match=r"broken\.so: the library is damaged"):
         load_kernels(tmp_path / "broken.so")

@@ -112,7 +112,7 @@ def test_where_the_page_or_the_key_cannot_be_is_told_before_anything_is_asked(tm
     asked = ["load-test", "http://localhost:1", "--model", "net", "--rate", "1"]
     for option, path in (("--out", "none/page.html"), ("--key-file", "none.key")):
         result = CliRunner().invoke(app, [*asked, option, str(tmp_path / path)])
-        assert result.exit_code == 2 and "cannot be asked" not in result.output
+        assert result.exit_code == 2 and "does not answer" not in result.output
     assert not list(tmp_path.iterdir())
 
 

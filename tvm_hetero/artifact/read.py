@@ -60,7 +60,9 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
         )
     except ArtifactError:
         raise
-    except (HeteroError, safetensors.SafetensorError, OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ArtifactError(f"{error.filename or path}: cannot be read: {error.strerror}") from None
+    except (HeteroError, safetensors.SafetensorError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
 
 

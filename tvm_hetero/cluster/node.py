@@ -290,7 +290,7 @@ def _told(error: Exception) -> HeteroError:
     if isinstance(error, HeteroError):
         return error
     text = str(error).strip().splitlines() or [""]
-    return RunError(f"a node failed: {type(error).__name__}: {text[0]}")
+    return RunError(f"a node failed: {type(error).__name__}: {text[0]}; please report this")
 
 
 def _pin(cores: Sequence[int]) -> None:

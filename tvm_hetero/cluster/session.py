@@ -137,8 +137,9 @@ class ClusterSession:
             self.ray.init(address=address, **quiet)
         except (OSError, ValueError, RuntimeError) as error:
             raise UsageError(
-                f"there is no Ray at address {address!r} ({error}); start one with 'ray start "
-                "--head', or write 'address: local' into the cluster file for nodes on this machine"
+                f"there is no Ray at address {address!r} that can be joined ({error}); start one "
+                "of this version with 'ray start --head', or write 'address: local' into the "
+                "cluster file for nodes on this machine"
             ) from None
         self._mute()
 

@@ -88,10 +88,21 @@ def link(
 
 
 def _linking(target: Target) -> Callable[..., None]:
-    """What links files into a library, as TVM wants it."""
+    """What links files into a library, as TVM wants it.
+
+    Raises
+    ------
+    PlatformError
+        If no linker for the target is here.
+    """
     from tvm.support import cc
 
     linker = linker_of(target)
+    if linker is None and cc.get_cc() is None:
+        raise PlatformError(
+            "kernels cannot be linked: there is no C++ compiler (g++, gcc, clang++, clang) on the "
+            "PATH; install one (Debian: apt-get install g++), or name it in the variable CXX"
+        )
     made: Callable[..., None] = cc.create_shared if linker is None else cc.cross_compiler(linker)
     return made
 

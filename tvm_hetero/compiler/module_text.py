@@ -21,6 +21,7 @@ from tvm_hetero.passes.emit_views import ViewEmitter
 from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource, read_main
 from tvm_hetero.passes.split_segments import constant_names
 from tvm_hetero.util.documents import check_format, check_keys, parse_document
+from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/module/1"
 
@@ -51,7 +52,10 @@ def module_from_text(text: str, weights: Mapping[str, Any]) -> tvm.IRModule:
     try:
         module = tvm.ir.load_json(json.dumps(document["module"]))
     except (RuntimeError, ValueError, TypeError, KeyError) as error:
-        raise FormatError(f"{where}: TVM does not read it: {error!s:.200}") from None
+        raise FormatError(
+            f"{where}: TVM {tvm.__version__} does not read it ({printable(error, 200)}); partition "
+            "the model again"
+        ) from None
     values = {f"w{k}": _tensor(weights[name]) for k, name in enumerate(names)}
     return relax.transform.BindParams("main", values)(module)
 

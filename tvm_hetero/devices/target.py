@@ -12,6 +12,8 @@ from tvm_hetero.platform.discovery import native_mcpu
 from tvm_hetero.platform.host import available_cores, read_processor
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.nearest import nearest
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -52,7 +54,9 @@ def device_target(device: Device) -> Target:
     except (ValueError, TypeError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise PlatformError(
-            f"device {device.name!r}: TVM refuses the target {fields}: {reason}"
+            f"device {device.name!r}: TVM refuses the target {quote(fields, 300)}: "
+            f"{printable(reason, 300)}; expected such as "
+            "{kind: llvm, mcpu: znver4} or {kind: cuda, arch: sm_90} (docs/formats.md)"
         ) from None
     return target
 

@@ -9,8 +9,9 @@ from typing import Any
 import tvm_ffi
 
 from tvm_hetero.errors import ArtifactError
-from tvm_hetero.util.code_folder import code_folder, is_noexec
+from tvm_hetero.util.code_folder import code_folder
 from tvm_hetero.util.leftovers import temporary_folder
+from tvm_hetero.util.library_errors import explain_load_error
 
 
 def load_kernels(path: Path) -> Any:
@@ -37,9 +38,4 @@ def load_kernels(path: Path) -> Any:
                 shutil.copyfile(path, mine / path.name)
                 return tvm_ffi.load_module(mine / path.name)
     except (RuntimeError, ValueError, OSError) as error:
-        if is_noexec(path):
-            raise ArtifactError(
-                f"{path}: no code can be loaded from there, since its file system is mounted "
-                "noexec; move it to another one"
-            ) from None
-        raise ArtifactError(f"{path}: the library does not load: {error}; build again") from None
+        raise ArtifactError(explain_load_error(path, error, "build the model again")) from None

@@ -28,6 +28,7 @@ from tvm_hetero.executor.native_calls import (
 from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.plan.format import native_text, plan_from_dict
 from tvm_hetero.plan.model import Plan
+from tvm_hetero.util.library_errors import explain_load_error
 
 if TYPE_CHECKING:
     from tvm_ffi import Tensor
@@ -66,8 +67,10 @@ def load_library() -> ctypes.CDLL:
         library = ctypes.CDLL(str(LIBRARY))
     except OSError as error:
         raise ArtifactError(
-            f"the executor's library {LIBRARY} does not load ({error}): it was built for another "
-            "machine or another apache-tvm-ffi; build it again with `make`"
+            "the executor: "
+            + explain_load_error(
+                LIBRARY, error, "build it for this machine and its apache-tvm-ffi with `make setup`"
+            )
         ) from error
     importlib.import_module("tvm_ffi").get_global_func("tvm_hetero.register_kernel_context")()
     return library

@@ -78,7 +78,12 @@ def copy_lasting(array: np.ndarray[Any, Any], device: tvm.runtime.Device) -> Any
     try:
         fresh = empty(shape, tvm_ffi.dtype(dtype), device)
     except RuntimeError as error:
-        raise RunError(f"no memory for {dtype}{list(array.shape)}: {error}") from error
+        reason = (str(error).strip().splitlines() or [""])[-1]
+        raise RunError(
+            f"device {device} gives no memory for {array.nbytes:,} bytes of weights "
+            f"({dtype}{list(array.shape)}): {reason}; end what else uses it, or state its memory "
+            "in the platform file and partition again"
+        ) from error
     return _filled(fresh, array)
 
 

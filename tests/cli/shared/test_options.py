@@ -81,7 +81,8 @@ def test_values_are_read_as_json_or_from_files(tmp_path: Path) -> None:
         (['sr={"a":1}'], "expected a number, true, false, a list"),
         (["sr=1", "sr=2"], "'sr' is given twice"),
         (["sr=@no.npy"], "cannot read no.npy: No such file"),
-        (["sr=@/dev/null"], "no .npy file of numbers"),
+        (["sr=@/dev/null"], "it is no plain file"),
+        ([f"sr=@{__file__}"], "no whole .npy file of numbers"),
     ],
 )
 def test_values_of_another_form_are_refused(texts: list[str], message: str) -> None:

@@ -17,6 +17,7 @@ from tvm_hetero.executor.interleave import Runner as Runner
 from tvm_hetero.executor.interleave import measure_in_turns as measure_in_turns
 from tvm_hetero.report.run.run_table import Difference
 from tvm_hetero.util.documents import write_atomic
+from tvm_hetero.util.plain_file import open_plain_file
 
 if TYPE_CHECKING:
     import onnx
@@ -54,7 +55,7 @@ def read_inputs(path: Path) -> Arrays:
         If the file cannot be read as plain arrays.
     """
     try:
-        with path.open("rb") as file:
+        with open_plain_file(path) as file:
             if not zipfile.is_zipfile(file):
                 raise ValueError("it is no archive of arrays")
             file.seek(0)
@@ -73,6 +74,8 @@ def _plain(arrays: Any, name: str) -> np.ndarray[Any, Any]:
         return np.asarray(arrays[name])
     except ValueError:
         raise ValueError(f"'{name}' is no array of plain numbers") from None
+    except MemoryError:
+        raise ValueError(f"there is no memory for '{name}'") from None
 
 
 def write_outputs(path: Path, outputs: Arrays) -> None:

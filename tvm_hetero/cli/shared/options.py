@@ -11,6 +11,7 @@ import typer
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.leftovers import make_file, remove
+from tvm_hetero.util.plain_file import open_plain_file
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
 ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM.json", help="A scheduling problem.")]
@@ -184,11 +185,15 @@ def _array(file: Path, text: str) -> Any:
     import numpy as np
 
     try:
-        return np.lib.format.read_array(file.open("rb"), allow_pickle=False)
+        with open_plain_file(file) as opened:
+            return np.lib.format.read_array(opened, allow_pickle=False)
     except OSError as error:
         raise UsageError(f"--value {text!r}: cannot read {file}: {error.strerror}") from None
-    except (ValueError, EOFError) as error:
-        raise UsageError(f"--value {text!r}: {file} is no .npy file of numbers: {error}") from None
+    # NumPy's own words advise to allow pickles, which we never do.
+    except (ValueError, EOFError, MemoryError):
+        raise UsageError(
+            f"--value {text!r}: {file} is no whole .npy file of numbers; make one with numpy.save"
+        ) from None
 
 
 def parse_objective(kind: str, batch: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tvm_hetero.errors import FormatError, UsageError
+from tvm_hetero.util.plain_file import open_plain_file
 from tvm_hetero.util.units import parse_seconds
 
 _LONGEST_KEY = 4096
@@ -46,11 +47,14 @@ def read_key(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_plain_file(path, _LONGEST_KEY * 4) as file:
             mode = os.fstat(file.fileno()).st_mode
             if mode & 0o077:
                 raise UsageError(f"others can read the key's file {path} (mode {mode & 0o777:o}): "
                                  "chmod 600 it")  # fmt: skip
-            return file.read(2 * _LONGEST_KEY).strip()
+            return file.read().decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the key's file cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(
+            f"the key's file {path} cannot be read: {reason}; expected a file with the key alone"
+        ) from None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.util.plain_file import read_at_most
 from tvm_hetero.util.untrusted_names import printable
 
 _ADVICE = "Only plain files in the model's own folder are read."
@@ -70,7 +71,7 @@ def read_text(folder: Path, name: str, most: int) -> str:
         As `open_file`; or it is larger than ``most`` bytes, or no UTF-8.
     """
     with open_file(folder, name) as file:
-        data = file.read(most + 1)
+        data = read_at_most(file, most)
     if len(data) > most:
         raise ModelError(f"{printable(folder / name, 300)}: larger than {most} bytes")
     try:

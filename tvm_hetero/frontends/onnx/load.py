@@ -37,6 +37,7 @@ from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.topological_order import sort_nodes
 from tvm_hetero.frontends.onnx.validate import check_structure
+from tvm_hetero.util.plain_file import read_at_most
 from tvm_hetero.util.untrusted_names import printable
 
 
@@ -180,7 +181,7 @@ def _read(file: Path, limits: OnnxLimits) -> bytes:
                 "Export the model with its weights as external data (onnx.save_model with "
                 "save_as_external_data=True)."
             )
-        return opened.read(limits.file_bytes + 1)
+        return read_at_most(opened, limits.file_bytes)
 
 
 def _parse(data: bytes, file: Path) -> onnx.ModelProto:

@@ -145,7 +145,8 @@ class RelayEmitter:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             reason = printable(lines[-1] if lines else type(error).__name__, 200)
             raise ModelError(
-                f"{step.where}: {step.operator} cannot be imported: {reason}"
+                f"{step.where}: {step.operator} cannot be imported: {reason}. If the TVM that "
+                "saved the program runs it, please report it, with the file"
             ) from error
         _check(result, step)
         if step.device is not None:

@@ -140,7 +140,9 @@ def import_program(program: Any, updates: Sequence[Update]) -> tvm.IRModule:
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise ModelError(
-            f"TVM cannot import the program: {printable(lines[-1] if lines else error, 300)}"
+            "TVM's importer of torch.export fails: "
+            f"{printable(lines[-1] if lines else error, 300)}. Write what "
+            "it names with other operators, or export the model as ONNX"
         ) from error
 
 

@@ -95,8 +95,9 @@ def _decomposed(program: Any) -> Any:
             return program.run_decompositions()
     except Exception as error:
         raise ModelError(
-            f"torch cannot decompose the program: {printable(error, 300)}. Export a model that is "
-            "not being trained: model.eval().requires_grad_(False)"
+            f"torch cannot decompose the program: {printable(error, 300)}. If the model is being "
+            "trained, export it with model.eval().requires_grad_(False); else torch itself fails, "
+            "and another version of it may not"
         ) from error
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tvm_hetero.errors import FormatError, UsageError
+from tvm_hetero.util.plain_file import read_plain_text
 from tvm_hetero.util.quote import quote
 
 _MOST = 10_000_000  # arrivals
+_MOST_BYTES = 512 * 1024 * 1024
 
 
 class Arrival(NamedTuple):
@@ -56,9 +58,11 @@ def read_trace(path: Path, models: Sequence[str]) -> list[Arrival]:
         If a line is none, or tells of a model that is not asked.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the trace cannot be read: {error}") from None
+        lines = read_plain_text(path, _MOST_BYTES).split("\n")
+    except OSError as error:
+        raise UsageError(
+            f"--trace {path}: cannot be read: {error.strerror}; expected lines SECONDS[,MODEL]"
+        ) from None
     found: list[Arrival] = []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()

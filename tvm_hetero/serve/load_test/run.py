@@ -46,7 +46,11 @@ async def fetch_metadata(pool: ClientPool, head: RequestHead, model: str) -> dic
     try:
         reply = await _exchange(pool, get_request(head, f"/v2/models/{model}"))
     except (OSError, LostConnectionError) as error:
-        raise UsageError(f"{head.authority} cannot be asked: {error}") from None
+        reason = f"{error.strerror or error}" if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"{head.authority} does not answer ({reason}); see that 'tvm-hetero serve' runs there "
+            "and that nothing is between"
+        ) from None
     if reply.status != 200:
         raise UsageError(f"{head.authority} says of model {quote(model)}: HTTP {reply.status}, "
                          f"{_reason(reply.body)}")  # fmt: skip

@@ -12,6 +12,10 @@ from tvm_hetero.decoders.text_files import CHAT_TEMPLATE, TOKENIZER, TOKENIZER_C
 from tvm_hetero.errors import ModelError
 from tvm_hetero.serve.text.chat_template import ChatTemplate
 from tvm_hetero.serve.text.tokenizer import TextTokenizer
+from tvm_hetero.util.plain_file import read_plain_text
+from tvm_hetero.util.untrusted_names import printable
+
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,23 @@ def _read_settings(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path.name} cannot be read: {error}") from None
+        settings = json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path.name} is no JSON ({printable(error)}); copy it from the model's folder again"
+        ) from None
     if not isinstance(settings, dict):
         raise ModelError(f"{path.name}: expected an object of settings")
     return settings
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_plain_text(path, _MOST_BYTES)
+    except OSError as error:
+        raise ModelError(
+            f"{path.name} cannot be read: {error.strerror}; copy it from the model's folder again"
+        ) from None
 
 
 def _special_names(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -80,7 +95,7 @@ def _special_names(settings: Mapping[str, Any]) -> dict[str, str]:
 def _find_template(folder: Path, settings: Mapping[str, Any]) -> str | None:
     """The file of its own, or what the settings say: a text, or several with names."""
     if (folder / CHAT_TEMPLATE).is_file():
-        return (folder / CHAT_TEMPLATE).read_text(encoding="utf-8")
+        return _read(folder / CHAT_TEMPLATE)
     given = settings.get("chat_template")
     if isinstance(given, list):
         named = {each.get("name"): each.get("template") for each in given if isinstance(each, dict)}

@@ -28,6 +28,7 @@ import numpy as np
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.solvers.native.library import LIBRARY
+from tvm_hetero.util.library_errors import explain_load_error
 from tvm_hetero.views.array_types import AnyArray, FloatArray, Int32Array
 from tvm_hetero.views.instance import Instance
 
@@ -100,7 +101,7 @@ def _anneal() -> Any:
         function = ctypes.CDLL(str(LIBRARY)).tvm_hetero_streams_anneal
     except (OSError, AttributeError) as error:
         raise SolverError(
-            f"the search library {LIBRARY} cannot be used ({error}); build it with `make setup`"
+            f"the search: {explain_load_error(LIBRARY, error, 'build it with `make setup`')}"
         ) from error
     p = ctypes.c_void_p
     function.argtypes = [ctypes.POINTER(_RangeProblem), ctypes.POINTER(_RangeSearch), p, p, p]

@@ -26,6 +26,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.solvers.native.arrays import ProblemArrays, flatten
 from tvm_hetero.solvers.native.results import Decoded, NativeAnswer
+from tvm_hetero.util.library_errors import explain_load_error
 from tvm_hetero.views.array_types import Int32Array
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -90,7 +91,7 @@ def _library() -> ctypes.CDLL:
         library = ctypes.CDLL(str(LIBRARY))
     except OSError as error:
         raise SolverError(
-            f"the search library {LIBRARY} cannot be loaded ({error}); build it with `make setup`"
+            f"the search: {explain_load_error(LIBRARY, error, 'build it with `make setup`')}"
         ) from error
     p, i32, i64, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
     result = ctypes.POINTER(Result)

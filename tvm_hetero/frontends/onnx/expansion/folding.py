@@ -223,8 +223,9 @@ def _run(
             results = _by_numpy(node, feeds) or ReferenceEvaluator(model).run(None, feeds)
     except Exception as error:
         raise ModelError(
-            f"{origin} cannot be computed from its constants: "
-            f"{printable(error, 200)} Export the model again."
+            f"{origin} cannot be computed from its constants: onnx's reference says "
+            f"{type(error).__name__}: {printable(error, 200)} If ONNX Runtime runs the model, "
+            "please report it, with the model; else export the model again."
         ) from None
     names = [name for name in node.output if name]
     return {name: np.asarray(r) for name, r in zip(names, results, strict=True)}

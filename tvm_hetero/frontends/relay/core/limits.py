@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.util.plain_file import read_at_most
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def read_file(path: Path, most: int, what: str) -> bytes:
         if size > most:
             raise ModelError(f"{path}: {size} bytes, but {what} may have {most} at most")
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            content = read_at_most(file, most)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
     if len(content) > most:

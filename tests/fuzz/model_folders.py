@@ -1,0 +1,194 @@
+"""Folders of Hugging Face models that are nearly right: an answer in each case.
+
+    python -m tests.fuzz.model_folders [--count N] [--first SEED] [--encoders]
+
+A seed is a folder: a tiny model of one of the families, with its tokenizer and settings, in which a
+file or two are changed, replaced by what is no file, or missing. It is imported, and its texts are
+read, as `partition` and `serve` do. What is no answer (`limited.judge`) is printed with its seed;
+the folders of these are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import struct
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from tests.fuzz.limited import FAULT, Verdict, judge
+from tests.fuzz.mutations import mutate_bytes, mutate_json
+from tests.serve.small_tokenizer import write_texts
+from tests.small_decoders import CONFIGS, tiny
+from tvm_hetero.frontends.huggingface import from_huggingface
+from tvm_hetero.frontends.huggingface.encoders.config import is_encoder
+from tvm_hetero.frontends.huggingface.encoders.importer import encoder_from_huggingface
+from tvm_hetero.serve.text.folder import read_texts
+
+# The threads of the package tokenizers do not live on in a child.
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+_KEPT = Path("build/fuzz/folders")
+_LARGEST = 1 << 24  # a sparse file is changed no more
+
+
+@cache
+def _decoder(family: str, files: int) -> Path:
+    """A folder that is right."""
+    folder = tiny(family, Path(tempfile.mkdtemp(prefix="tvm-hetero-fuzz-")), files=files)
+    write_texts(folder)
+    (folder / "generation_config.json").write_text('{"eos_token_id": [2, 3], "temperature": 0.6}')
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    return folder
+
+
+@cache
+def _encoder(family: str) -> Path:
+    import transformers
+
+    folder = Path(tempfile.mkdtemp(prefix="tvm-hetero-fuzz-"))
+    sizes = {
+        "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
+        "num_attention_heads": 4, "image_size": 16, "patch_size": 8, "vocab_size": 50,
+    }  # fmt: skip
+    config = transformers.AutoConfig.for_model(family, **sizes)
+    transformers.AutoModel.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def broken_folder(seed: int, folder: Path, *, encoders: bool = False) -> None:
+    """Make the folder of a seed."""
+    rng = random.Random(seed)
+    if encoders:
+        source = _encoder(rng.choice(["bert", "vit", "clip_text_model", "distilbert"]))
+    else:
+        source = _decoder(rng.choice(list(CONFIGS)), rng.choice([1, 1, 2]))
+    shutil.copytree(source, folder)
+    for _ in range(rng.choice([1, 1, 1, 2])):
+        files = sorted(path for path in folder.iterdir())
+        weights = {"config.json": 4, "model.safetensors": 4, "tokenizer.json": 2}
+        path = rng.choices(files, [weights.get(file.name, 1) for file in files])[0]
+        if rng.random() < 0.1:
+            rng.choice(_REPLACEMENTS)(path)
+        elif path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
+            _change(path, rng)
+
+
+def _change(path: Path, rng: random.Random) -> None:
+    raw = path.read_bytes()
+    if path.suffix == ".json" and raw[:1] == b"{" and raw[-1:] in b"}\n":
+        try:
+            path.write_bytes(mutate_json(raw, rng))
+        except ValueError:  # it was changed before and is none any more
+            path.write_bytes(mutate_bytes(raw, rng))
+    elif path.suffix == ".safetensors" and len(raw) > 8:
+        path.write_bytes(_change_tensors(raw, rng))
+    else:
+        path.write_bytes(mutate_bytes(raw, rng))
+
+
+def _change_tensors(raw: bytes, rng: random.Random) -> bytes:
+    """Other values in the header, another length of it, or other bytes."""
+    (length,) = struct.unpack("<Q", raw[:8])
+    header, data = raw[8 : 8 + length], raw[8 + length :]
+    if rng.random() < 0.2:
+        length = rng.choice([0, 7, length - 1, length + 8, 2**40, 2**63, 2**64 - 1])
+        return struct.pack("<Q", length) + header + data
+    if rng.random() < 0.2:
+        return mutate_bytes(raw, rng)
+    try:
+        header = mutate_json(header, rng)
+    except ValueError:
+        header = mutate_bytes(header, rng)
+    return struct.pack("<Q", len(header)) + header + data
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _link(target: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(target)
+
+    return make
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _sparse(path: Path) -> None:
+    os.truncate(path, 1 << 40)
+
+
+def _deep(path: Path) -> None:
+    path.write_text("[" * 200_000)
+
+
+def _hard(path: Path) -> None:
+    os.link(path, path.with_name("another"))
+
+
+_REPLACEMENTS: list[Callable[[Path], None]] = [
+    _pipe, _link("/dev/zero"), _link("/etc/passwd"), _link("none"), _folder, _sparse, _deep, _hard,
+    Path.unlink, lambda path: path.write_bytes(b""),
+]  # fmt: skip
+
+
+def read_folder(folder: Path) -> None:
+    """Import the model of a folder, and read its texts."""
+    texts = read_texts(folder)
+    if texts is not None:
+        tokens = texts.tokenizer.encode("the dog")[:9]
+        texts.tokenizer.decode(tokens)
+        texts.tokenizer.find_doubled_start("the dog", tokens)
+        for token in tokens:
+            texts.tokenizer.label(token)
+        if texts.chat is not None:
+            texts.chat.render([{"role": "user", "content": "hello"}])
+    if (folder / "config.json").is_file() and is_encoder(folder):
+        encoder_from_huggingface(folder)
+    else:
+        from_huggingface(folder)
+
+
+def attempt(seed: int, *, encoders: bool = False) -> Verdict:
+    """The verdict on the folder of a seed."""
+    with tempfile.TemporaryDirectory(prefix="tvm-hetero-fuzz-") as place:
+        folder = Path(place) / "model"
+        broken_folder(seed, folder, encoders=encoders)
+        return judge(lambda: read_folder(folder))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try seeds one after the other; 1 if there was a fault."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--encoders", action="store_true")
+    asked = parser.parse_args(arguments)
+    counts: Counter[str] = Counter()
+    for seed in range(asked.first, asked.first + asked.count):
+        verdict = attempt(seed, encoders=asked.encoders)
+        counts[verdict.status] += 1
+        if verdict.status == FAULT:
+            print(f"seed {seed}: {verdict.told}", flush=True)
+            shutil.rmtree(_KEPT / str(seed), ignore_errors=True)
+            broken_folder(seed, _KEPT / str(seed), encoders=asked.encoders)
+    print(json.dumps(counts))
+    return int(counts[FAULT] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
