@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tvm_hetero.errors import DeadlineError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import QUEUE_FULL, RefusedError
@@ -150,6 +151,9 @@ class PoolDispatcher(PolicyDriver):
                 rows = await self.run(entry, model, query)
             self.learn(entry)
             return model.answer(query, rows, entry.begun)
+        except DeadlineError:
+            self._learn_at_least(entry)
+            raise
         finally:
             self.leave(entry)
 
@@ -231,6 +235,18 @@ class PoolDispatcher(PolicyDriver):
         times.add(entry.query.items, share, now - entry.begun)
         if len(entry.ends) > 1 and entry.ends[-1] > entry.ends[0]:
             times.add(0, share, (entry.ends[-1] - entry.ends[0]) / (len(entry.ends) - 1))
+
+    def _learn_at_least(self, entry: SharedQuery) -> None:
+        """Take what a query took until its deadline ended it, if that is more than was predicted.
+
+        Without, what is too slow for its deadlines is never measured.
+        """
+        if not entry.begun or len(entry.shares) != 1:
+            return
+        (share,), query = entry.shares, entry.query
+        took = time.monotonic() - entry.begun
+        if took > self.profile.latency(query.model, query.items, share):
+            self.profile.times(query.model).add(query.items, share, took)
 
     def _wait_of_all(self) -> float:
         """Seconds that what waits is predicted to take together, if nothing else came."""
