@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 
+from tests.models import as_schedule, dense, lowered, teams_of_cpus, unit_problem
 from tests.online.live.models import INPUTS, adaptable, as_bytes
 from tests.online.settings import observe, single_cores
 from tests.waiting import eventually
+from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.live.adapter import AdaptationEvent
 from tvm_hetero.online.policy import Setting
+from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.serve.core.events import INTERFERENCE, SWITCH, ServerEvent
 from tvm_hetero.serve.models.adapted_share import Adaptation, AdaptationTeller, AdaptedShare
 from tvm_hetero.serve.models.share_instances import ShareInstances
@@ -42,6 +46,26 @@ def test_which_plans_are_watched_and_by_which_policy(equal, shape, policy):
             assert as_bytes(whole.run(INPUTS)) == right or not equal
     assert eventually(lambda: threading.active_count() <= before)
     assert not [each for each in told if "not adapted any more" in each.text]
+
+
+def test_a_plan_of_teams_and_of_their_cores_is_watched_place_by_place():
+    platform = teams_of_cpus()
+    module = lowered(dense(8, 8, 8, 8), platform)
+    problem = unit_problem(module, platform)
+    names = ("big", "both", "little")
+    steps = [
+        (task, problem.devices_for(task)[0] if len(problem.devices_for(task)) < 3 else name, (0,))
+        for task, name in zip(problem.graph.topological_order, cycle(names), strict=False)
+    ]
+    schedule = as_schedule(problem, steps)
+    executable = build(annotate_devices(module, problem, schedule), adaptable=True)
+    told: list[ServerEvent] = []
+    with ShareInstances(executable, 8, "net", Adaptation(told.append)) as instances:
+        whole = instances.make(instances.plans.cores, "single")
+        assert isinstance(whole, AdaptedShare)
+        assert (whole.policy, whole.idle) == ("static", "")
+        assert whole.schedule.executions == schedule.executions
+    assert told == []
 
 
 def test_without_the_option_nothing_is_watched():

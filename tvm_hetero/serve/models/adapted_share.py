@@ -14,13 +14,15 @@ clients is no interference (`online.live.own_threads`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from tvm_hetero.artifact.executable import PARTITION, Executable
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.online.chain import places_of
+from tvm_hetero.online.configuration import Place
 from tvm_hetero.online.interference import begin_watching, watch_interference
 from tvm_hetero.online.live.adapter import AdaptationEvent, Adapter, make_setting
 from tvm_hetero.online.live.adaptive_executor import RESOLVE
@@ -86,6 +88,9 @@ class AdaptedShare(Executor):
         except BaseException:
             self.close()
             raise
+        if self.idle:
+            text = f"its {shape} plan is not watched: {self.idle}"
+            adaptation.tell(ServerEvent(SWITCH, text, name))
 
     def _adapted(
         self, own: Executable, shape: Shape, name: str, adaptation: Adaptation
@@ -93,6 +98,8 @@ class AdaptedShare(Executor):
         places = places_of(own.problem.platform)
         if shape == "stream":  # a team is no stage's place beside its own cores
             places = tuple(place for place in places if place.width == 1)
+        else:
+            places = _apart(places)
         can_move = shape == "stream" and len({place.kind for place in places}) > 1
         pipeline = LivePipeline(
             self, own, helping=not can_move, places=places, own_seconds=adaptation.loop_seconds
@@ -112,6 +119,16 @@ class AdaptedShare(Executor):
         if self._adapter is not None:
             self._adapter.close()
         super().close()
+
+
+def _apart(places: Sequence[Place]) -> tuple[Place, ...]:
+    """The same, as if no two had a core in common: nothing is moved where a plan of teams and of
+    their cores is looked at place by place."""
+    first = accumulate((place.width for place in places), initial=0)
+    return tuple(
+        replace(place, cores=tuple(range(begin, begin + place.width)))
+        for place, begin in zip(places, first, strict=False)
+    )
 
 
 class AdaptationTeller:
