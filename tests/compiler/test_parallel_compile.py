@@ -57,7 +57,7 @@ def test_the_library_does_not_depend_on_the_number_of_cores(own_cache, monkeypat
     path = kernel_library(many, DEVICE)
     on_all = path.read_bytes()
     path.unlink()
-    monkeypatch.setattr(parallel_compile, "available_cores", lambda: frozenset({0}))
+    monkeypatch.setattr(parallel_compile, "cores_at_once", lambda: 1)
     assert kernel_library(many, DEVICE) == path
     assert path.read_bytes() == on_all
 
@@ -77,7 +77,7 @@ def test_whichever_kernel_fails_nothing_is_left_and_the_next_call_works(
 def test_an_interrupt_begins_no_further_kernel_and_leaves_nothing(
     own_cache, fails_at, monkeypatch, many
 ):
-    monkeypatch.setattr(parallel_compile, "available_cores", lambda: frozenset({0}))
+    monkeypatch.setattr(parallel_compile, "cores_at_once", lambda: 1)
     fails_at(0, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         kernel_library(many, DEVICE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from tests.waiting import eventually
 from tvm_hetero.cost_models.kernels_alone.profile_worker import sample, signed_sample
+from tvm_hetero.processes import child_process
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 
 CHILD = """
@@ -27,6 +29,9 @@ def answer(question):
         raise ValueError("a long story\\nthe point")
     if what == "sleep":
         time.sleep(60)
+    if what == "busy":
+        time.sleep(0.05)
+        return {"said": "through"}
     if what == "exit":
         print("last words", file=sys.stderr, flush=True)
         os._exit(3)
@@ -66,6 +71,24 @@ def test_a_lost_child_says_why(
     with Worker(module) as worker, pytest.raises(WorkerLost, match=message) as lost:
         worker.ask({"do": what}, limit)
     assert lost.value.signal == name
+
+
+def test_a_stopped_child_is_lost_long_before_its_deadline(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "_LOOK", 0.02)
+    with Worker(module) as worker:
+        worker.ask({"do": "echo", "text": ""}, 30)
+        os.kill(worker._process.pid, signal.SIGSTOP)
+        with pytest.raises(WorkerLost, match="it was stopped"):
+            worker.ask({"do": "echo", "text": ""}, 1000)
+        os.kill(worker._process.pid, signal.SIGCONT)
+
+
+def test_a_child_that_is_busy_is_not_stopped(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_process, "_LOOK", 0.001)
+    with Worker(module) as worker:
+        assert worker.ask({"do": "busy"}, 30) == {"said": "through"}
 
 
 def test_a_silent_child_is_ended(module: str) -> None:

@@ -35,7 +35,8 @@ def load_kernels(path: Path) -> Any:
             # Host code keeps the functions of its device code in the library's own memory. Were it
             # shared with who loads it too, these would be gone when one of them is closed.
             with temporary_folder("tvm_hetero.", code_folder()) as mine:
-                shutil.copyfile(path, mine / path.name)
-                return tvm_ffi.load_module(mine / path.name)
+                own = mine / f"own.{path.name}"
+                shutil.copyfile(path, own)
+                return tvm_ffi.load_module(own)
     except (RuntimeError, ValueError, OSError) as error:
         raise ArtifactError(explain_load_error(path, error, "build the model again")) from None

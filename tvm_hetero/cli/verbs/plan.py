@@ -11,7 +11,6 @@ import typer
 from tvm_hetero.cli.shared import decoder_options as decoder
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.platform.host import cores_at_once
 
 
 def plan(
@@ -49,6 +48,7 @@ def plan(
     Says which layers go where, and the tokens a second.
     """
     from tvm_hetero.planning import plan_decoder
+    from tvm_hetero.platform.host import cores_at_once
     from tvm_hetero.report.planning.decoder import (
         decoder_plan_dict,
         decoder_plan_page,

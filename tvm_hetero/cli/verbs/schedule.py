@@ -10,7 +10,6 @@ import typer
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform.host import cores_at_once
 
 if TYPE_CHECKING:
     from tvm_hetero.problem.model import Problem
@@ -78,6 +77,7 @@ def schedule(
 
     For throughput, 'partition' and this verb take a plainer plan where devices pay less for it.
     """
+    from tvm_hetero.platform.host import cores_at_once
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.report.schedule.text import schedule_text
     from tvm_hetero.solvers import Deadline

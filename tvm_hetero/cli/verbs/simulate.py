@@ -12,7 +12,6 @@ from tvm_hetero.cli.shared import decoder_options as decoder
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform.host import cores_at_once
 
 if TYPE_CHECKING:
     from tvm_hetero.planning.requests import ServiceRequest
@@ -117,6 +116,7 @@ def _planned(
     """A service on a plan that was made before, or is made now; and the length of its caches."""
     from tvm_hetero.planning import DecoderRequest, plan_decoder
     from tvm_hetero.planning.services import adopt_schedule, context_of, service_of
+    from tvm_hetero.platform.host import cores_at_once
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.solvers import Options
 
