@@ -1,13 +1,16 @@
 """Policies of serving on real cores: the same queries for each, in turns, in one run.
 
-    python -m benchmarks.accordion_live            writes results/accordion_live.json (15 minutes)
+    python -m benchmarks.accordion_live            writes results/accordion_live.json (18 minutes)
     python -m benchmarks.accordion_live --small    seconds, two policies, no file (the tests run it)
-    python -m benchmarks.accordion_live --seconds 3    short streams, about 6 minutes
+    python -m benchmarks.accordion_live --cell strict/low --seeds 5 --seconds 3 --output FILE
+                                                   one cell, other streams
 
 Two networks of the zoo's light models are partitioned for this machine's cores and served by a pool
 (`tvm_hetero.serve.models.pool_dispatcher`), without HTTP. What a share takes is measured first, on
-the idle machine; all policies begin with these samples. A query is sent at its time whether or not
-others have been answered. Late is who ends after its deadline; refused counts as late, too.
+the idle machine; all policies begin every stream with these samples and nothing else, as in the
+replay. Policies take turns stream by stream, so that what else the machine does meets all of them.
+A query is sent at its time whether or not others have been answered. Late is who ends after its
+deadline; refused counts as late, too. Figures are means over the seeds.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -39,7 +43,7 @@ from tvm_hetero.serve.scheduling.arrivals import (
     mean_work,
     slo_rule,
 )
-from tvm_hetero.serve.scheduling.outcome import QueryOutcome, figures_of
+from tvm_hetero.serve.scheduling.outcome import QueryOutcome, ServingFigures, figures_of
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
 from tvm_hetero.serve.scheduling.query import Query, RefuseQuery
 
@@ -48,77 +52,85 @@ NETWORKS = ("resnet50", "squeezenet")
 ITEMS = (1, 2, 4, 8)
 # Of what all cores can do, where nothing is lost.
 INTENSITIES = {"low": 0.4, "medium": 0.7, "high": 1.1}
+CELLS = [f"{level}/{intensity}" for level in SLO_LEVELS for intensity in INTENSITIES]
 _CALIBRATION = 8  # runs for each share and number of items
 _PAUSE = 0.2  # between two streams, s
 _MOST = 2000  # queries of a stream
 
 Row = dict[str, Any]
+Sample = tuple[str, int, int, float]  # model, items, places, seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Serve all streams, print what is done, and write the rows; returns them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="two policies, one cell, no file")
-    parser.add_argument("--seconds", type=float, default=12.0, help="of each stream")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each stream")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="one stream each")
+    parser.add_argument("--cell", nargs="+", default=CELLS, choices=CELLS, help="SLOs/intensity")
     parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS})")
     given = parser.parse_args(arguments)
     seconds = 0.05 if given.small else given.seconds
     networks = (TINY,) if given.small else NETWORKS
-    rows = asyncio.run(_all(networks, seconds, given.small))
+    cells, seeds = (["moderate/medium"], [1]) if given.small else (given.cell, given.seeds)
+    policies = ("accordion", "whole-machine") if given.small else tuple(SHARE_POLICIES)
+    rows = asyncio.run(_all(networks, policies, cells, seeds, seconds))
     output = given.output or (None if given.small else RESULTS)
     if output is not None:
         head = {
             "what": "python -m benchmarks.accordion_live", "networks": networks, "items": ITEMS,
-            "slo": SLO_LEVELS, "intensities": INTENSITIES, "seconds": seconds,
+            "slo": SLO_LEVELS, "intensities": INTENSITIES, "seconds": seconds, "seeds": seeds,
             "cores": len(os.sched_getaffinity(0)),
         }  # fmt: skip
         write_rows(output, head, map(rounded, rows))
     return rows
 
 
-async def _all(networks: Sequence[str], seconds: float, small: bool) -> list[Row]:
+async def _all(
+    networks: Sequence[str],
+    policies: Sequence[str],
+    cells: Sequence[str],
+    seeds: Sequence[int],
+    seconds: float,
+) -> list[Row]:
     models = {name: TensorModel(name, "1", _built(name)) for name in networks}
-    names = ("accordion", "whole-machine") if small else tuple(SHARE_POLICIES)
-    pools = {name: _pool(name, models.values()) for name in names}
-    samples = [row async for row in _calibrate(next(iter(pools.values())), models.values())]
-    for pool in pools.values():
-        for name, items, share, taken in samples:
-            pool.profile.times(name).add(items, share, taken)
+    first = _pool(policies[0], models.values(), ())
+    samples = [row async for row in _calibrate(first, models.values())]
     rows = []
-    for level in ("moderate",) if small else SLO_LEVELS:
-        for intensity in ("medium",) if small else INTENSITIES:
-            for row in await _cell(pools, models, level, intensity, seconds):
-                rows.append(row)
-                print("  ".join(f"{k} {v}" for k, v in rounded(row).items()), flush=True)
+    for cell in cells:
+        figures: dict[str, list[ServingFigures]] = {policy: [] for policy in policies}
+        for seed in seeds:
+            queries = _stream(_pool(policies[0], models.values(), samples), cell, seconds, seed)
+            for policy, found in figures.items():
+                pool = _pool(policy, models.values(), samples)
+                found.append(figures_of(await _serve(pool, models, queries), pool.profile.places))
+                await asyncio.sleep(_PAUSE)
+        for policy, found in figures.items():
+            rows.append(_row(cell, policy, len(queries), found))
+            print("  ".join(f"{k} {v}" for k, v in rounded(rows[-1]).items()), flush=True)
     for model in models.values():
         model.close()
     return rows
 
 
-async def _cell(
-    pools: dict[str, PoolDispatcher],
-    models: dict[str, TensorModel],
-    level: str,
-    intensity: str,
-    seconds: float,
-) -> list[Row]:
-    """All policies on one stream, one after the other."""
-    profile = next(iter(pools.values())).profile
+def _stream(pool: PoolDispatcher, cell: str, seconds: float, seed: int) -> list[Query]:
+    """The queries that all policies see; rate and SLOs are by what was calibrated."""
+    level, intensity = cell.split("/")
+    profile = pool.profile
     mix = QueryMix(profile.models, ITEMS)
-    places = profile.places
-    rate = INTENSITIES[intensity] * places / mean_work(profile, mix)
+    rate = INTENSITIES[intensity] * profile.places / mean_work(profile, mix)
     count = min(_MOST, max(8, int(rate * seconds)))
-    queries = draw_poisson(mix, slo_rule(profile, SLO_LEVELS[level]), rate, count, seed=1)
-    rows = []
-    for policy, pool in pools.items():
-        outcomes = await _serve(pool, models, queries)
-        figures = figures_of(outcomes, places)
-        rows.append({"slo": level, "intensity": intensity, "policy": policy, "queries": count,
-                     **{key: getattr(figures, key) for key in (
-                         "violations", "refused", "high_violations", "mean", "p50", "p99",
-                         "goodput", "occupancy", "full")}})  # fmt: skip
-        await asyncio.sleep(_PAUSE)
-    return rows
+    return draw_poisson(mix, slo_rule(profile, SLO_LEVELS[level]), rate, count, seed)
+
+
+def _row(cell: str, policy: str, count: int, found: Sequence[ServingFigures]) -> Row:
+    """Means over streams of so many queries each."""
+    level, intensity = cell.split("/")
+    kept = ("violations", "refused", "high_violations", "mean", "p50", "p99", "goodput",
+            "occupancy", "full")  # fmt: skip
+    means = {key: fmean(getattr(each, key) for each in found) for key in kept}
+    queries = count * len(found)
+    return {"slo": level, "intensity": intensity, "policy": policy, "queries": queries, **means}
 
 
 async def _serve(
@@ -154,9 +166,7 @@ async def _ask(
     return outcome
 
 
-async def _calibrate(
-    pool: PoolDispatcher, models: Iterable[TensorModel]
-) -> AsyncIterator[tuple[str, int, int, float]]:
+async def _calibrate(pool: PoolDispatcher, models: Iterable[TensorModel]) -> AsyncIterator[Sample]:
     """Samples (name, items, share, seconds) of every share, one query at a time."""
     places = pool.profile.places
     for model in models:
@@ -180,10 +190,13 @@ def _inputs(model: TensorModel, items: int) -> dict[str, np.ndarray[Any, Any]]:
     return {name: np.repeat(value, items, 0) for name, value in values.items()}
 
 
-def _pool(policy: str, models: Iterable[TensorModel]) -> PoolDispatcher:
+def _pool(policy: str, models: Iterable[TensorModel], samples: Iterable[Sample]) -> PoolDispatcher:
+    """A pool that has seen nothing but these samples."""
     pool = PoolDispatcher(sorted(os.sched_getaffinity(0)), SHARE_POLICIES[policy], 1 << 30)
     for model in models:
         pool.add(model)
+    for name, items, share, seconds in samples:
+        pool.profile.times(name).add(items, share, seconds)
     return pool
 
 

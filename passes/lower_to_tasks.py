@@ -37,6 +37,7 @@ from tvm_hetero.passes.limit_fusion import LimitFusion
 from tvm_hetero.passes.lowered_main import bindings
 from tvm_hetero.passes.pins import pin_hinted_kernels
 from tvm_hetero.util.deep_stack import call_on_deep_stack
+from tvm_hetero.util.tvm_state import one_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,6 +76,7 @@ class LowerToTasks:
         self.plain_sums = plain_sums
         self.on_gpus = any(str(t.kind.name) != "llvm" for t in targets or ())
 
+    @one_thread
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:
         """Lower one module; see the class."""
         if "main" not in [gv.name_hint for gv in mod.get_global_vars()]:

@@ -16,6 +16,7 @@ from tvm_hetero.passes.attributes import PROBLEM, SCHEDULE
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import canonical_json, parse_document
+from tvm_hetero.util.tvm_state import one_thread
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class PlacedModel:
         problem, schedule = problem_and_schedule(mod)
         return cls(without_attributes(mod), problem, schedule)
 
+    @one_thread
     def to_module(self) -> tvm.IRModule:
         """The module with problem and schedule in its attributes."""
         own = {PROBLEM: canonical_json(self.problem.to_dict()), SCHEDULE: self.schedule.dumps()}

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tvm_hetero.compiler.linking import linker_of
 from tvm_hetero.cost_models.kernels_alone.bench import WORKER, KernelBench, NotMeasured
 from tvm_hetero.cost_models.kernels_alone.candidates import (
     KernelCandidate,
@@ -43,10 +44,12 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.kernels.tir.implementation_attr import DEFAULT, RULE, TUNED
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
-from tvm_hetero.platform.host import available_cores
+from tvm_hetero.platform.host import cores_at_once
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Choice, Timing, fastest
 from tvm_hetero.processes.child_process import Worker
+from tvm_hetero.util.code_folder import code_folder
+from tvm_hetero.util.leftovers import temporary_folder
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -97,8 +100,7 @@ class TargetRun:
         """Find what is known, compile the rest in one go, run it device by device."""
         runs = [_DeviceRun(self, device) for device in self.devices]
         wanted = {c.key: c.func for run in runs for c in run.wanted()}
-        with tempfile.TemporaryDirectory(prefix="tvm-hetero-") as name:
-            folder = Path(name)
+        with temporary_folder("tvm-hetero-", code_folder()) as folder:
             with _workers(bool(wanted)) as workers:
                 compiled = self.compile(wanted, folder, workers)
                 # One of those that helped to compile runs the kernels: it has loaded TVM.
@@ -114,6 +116,7 @@ class TargetRun:
         """Compile scheduled functions into a folder of their own; no two symbols are alike."""
         if not wanted:
             return Compiled()
+        linker_of(self.target)  # else each kernel would fail by itself
         step = f"compile for {target_name(self.target)}"
         self.tell(step, 0, len(wanted))
         with self.profile.timed("compile"):
@@ -298,7 +301,7 @@ def _has_plain(job: KernelJob) -> bool:
 @contextmanager
 def _workers(needed: bool) -> Iterator[list[Worker]]:
     """Children to compile and measure; one for each core but ours, and one at least."""
-    count = min(max(1, len(available_cores()) - 1), _MOST_HELPERS) if needed else 0
+    count = min(max(1, cores_at_once() - 1), _MOST_HELPERS) if needed else 0
     workers = [Worker(WORKER) for _ in range(count)]
     started = list(workers)
     try:

@@ -35,6 +35,7 @@ from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
+from tvm_hetero.util.tvm_state import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,6 +113,7 @@ class KernelTuner:
             GeneralSpace(self.kernel.func, self.target, self.seed),
         ]
 
+    @one_thread
     def tune(
         self,
         limits: TuningLimits,

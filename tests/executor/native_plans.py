@@ -237,9 +237,17 @@ builder = PlanBuilder(workers=1)
 
 def run_python(code: str, quietly: bool = False) -> str:
     """Run code in a process of its own, which must end well (and say nothing); what it printed."""
-    body = PRELUDE + textwrap.dedent(code)
+    return _run(["-c", PRELUDE + textwrap.dedent(code)], quietly)
+
+
+def run_module(name: str, *arguments: str) -> str:
+    """Run a module in a process of its own, which must end well; what it printed."""
+    return _run(["-m", name, *arguments])
+
+
+def _run(arguments: Sequence[str], quietly: bool = False) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", body], capture_output=True, text=True, timeout=120, cwd=ROOT
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
     assert not (quietly and done.stderr), done.stderr

@@ -93,7 +93,9 @@ def test_a_machine_gives_teams_only_where_they_are_asked_for(tmp_path: Path) -> 
     assert teams.device("cores2-3").target == {
         "kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2,
     }  # fmt: skip
-    assert all(device.memory is None for device in teams.devices)
+    memory = plain.devices[0].memory
+    assert memory is not None and {device.memory for device in teams.devices} == {memory}
+    assert teams.shared_memories == (tuple(range(7)),)  # which lies there once
     assert Platform.from_dict(teams.to_dict()) == teams
 
 

@@ -39,7 +39,16 @@ def test_a_page_of_strangers_cannot_call_a_server_on_loopback(server):
 def test_names_that_no_path_can_name_are_refused(given):
     with pytest.raises(UsageError, match="NAME=PATH"):
         name_models([given])
-    assert name_models(["a/b=c.hetero"]) == {"a/b": Path("c.hetero")}
+    assert name_models(["a/b=c.hetero"]) == {"a/b": (Path("c.hetero"),)}
+
+
+def test_several_artifacts_of_one_model_have_one_name(tmp_path):
+    assert name_models(["x/a.hetero,b"]) == {"a": (Path("x/a.hetero"), Path("b"))}
+    (tmp_path / "a,b.hetero").mkdir()
+    assert name_models([str(tmp_path / "a,b.hetero")]) == {"a,b": (tmp_path / "a,b.hetero",)}
+    for given in ("a,", "n=a,,b"):
+        with pytest.raises(UsageError, match="commas between"):
+            name_models([given])
 
 
 @pytest.mark.parametrize("key", ["short", "line\nof a longer key", "k" * 5000])

@@ -12,14 +12,13 @@ import os
 import sys
 import traceback
 import warnings
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
 
 from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
-from tvm_hetero.cli.shared.interrupt import INTERRUPTED
 from tvm_hetero.cli.verbs import (
     adapt,
     bench,
@@ -47,6 +46,7 @@ from tvm_hetero.cli.verbs import (
     zoo,
 )
 from tvm_hetero.errors import HeteroError
+from tvm_hetero.processes.signals import INTERRUPTED, the_watch
 from tvm_hetero.processes.torch_import import hide_torch
 
 _DEBUG = "--debug"
@@ -69,24 +69,49 @@ class Verbs(TyperGroup):
         warnings.showwarning = _show_warning
         if os.environ.get("NO_COLOR"):  # https://no-color.org; typer does not look
             ctx.color = False
+        if (watch := the_watch()) is not None:
+            watch.last_words = lambda: f"{_cursor()}interrupted; {_end_of(ctx)}\n"
         try:
             return super().invoke(ctx)
-        except HeteroError as error:
-            if ctx.params.get("debug"):
-                traceback.print_exc()
-            complain("error", error)
-            raise typer.Exit(error.exit_status) from None
         except KeyboardInterrupt:
-            kept = ctx.invoked_subcommand in _MEASURING
-            what = "what was measured is kept" if kept else "nothing was written"
-            complain("interrupted", what, colour="yellow", between="; ")
-            raise typer.Exit(INTERRUPTED) from None
-        except OSError as error:  # of files, by name, in `documents`; this is standard output
-            if error.errno not in _FULL:
-                raise
-            drop_output()
-            complain("error", f"the output cannot be written: {error.strerror}")
-            raise typer.Exit(1) from None
+            _say_interrupted(ctx)
+        except Exception as error:
+            if watch is None or not watch.number or isinstance(error, typer.Exit):
+                _explain(ctx, error)
+            _say_interrupted(ctx)  # it is what a library made of the interruption
+        raise typer.Exit(INTERRUPTED)
+
+
+def _explain(ctx: Any, error: Exception) -> NoReturn:
+    """What went wrong, in a line, and the status; a bug is raised again."""
+    if isinstance(error, HeteroError):
+        if ctx.params.get("debug"):
+            traceback.print_exc()
+        complain("error", error)
+        raise typer.Exit(error.exit_status) from None
+    # Files are explained by name, in `documents`; this is standard output.
+    if isinstance(error, OSError) and error.errno in _FULL:
+        drop_output()
+        complain("error", f"the output cannot be written: {error.strerror}")
+        raise typer.Exit(1) from None
+    raise error
+
+
+def _say_interrupted(ctx: Any) -> None:
+    if (watch := the_watch()) is not None:
+        watch.last_words = str  # it need not say it again
+    complain("interrupted", _end_of(ctx), colour="yellow", between="; ")
+
+
+def _end_of(ctx: Any) -> str:
+    """What an interruption leaves behind."""
+    kept = ctx.invoked_subcommand in _MEASURING
+    return "what was measured is kept" if kept else "nothing was written"
+
+
+def _cursor() -> str:
+    """Shows it again on a terminal on which a moving line has hidden it."""
+    return "\x1b[?25h" if sys.stdout is not None and sys.stdout.isatty() else ""
 
 
 def _show_warning(

@@ -12,7 +12,6 @@ fails with `NodeLost`, until `deploy` has placed the models on what is left.
 from __future__ import annotations
 
 import itertools
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from tvm_hetero.cluster.transport.routes import LaneRoutes, message_bytes, route
 from tvm_hetero.compiler.build import Network, build
 from tvm_hetero.errors import HeteroError, NodeLost, RunError
 from tvm_hetero.passes.annotate_devices import place_tasks
+from tvm_hetero.util.leftovers import temporary_folder
 
 # From what each lane made (its outputs) to the answer.
 Finish = Callable[[list[list[Array]]], Any]
@@ -189,8 +189,8 @@ class Runner:
     ) -> None:
         name, cluster = f"{model.id}.{part.name}", self.cluster
         placed = place_tasks(part.module, part.problem, part.schedule)
-        with tempfile.TemporaryDirectory(prefix="tvm_hetero.") as folder:
-            root = Path(folder) / "part"
+        with temporary_folder("tvm_hetero.") as folder:
+            root = folder / "part"
             build(placed, single=False, network=model.network).save(root)
             for path in sorted(p for p in root.rglob("*") if p.is_file()):
                 file = str(path.relative_to(root))

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
 from tvm_hetero.cluster.transport.ray_import import import_ray
 from tvm_hetero.errors import RunError, UsageError
+from tvm_hetero.processes.signals import take_signals_back
+from tvm_hetero.util.leftovers import make_folder, remove
 from tvm_hetero.util.untrusted_names import printable
 
 WATCH = "watch"
@@ -74,7 +76,7 @@ class ClusterSession:
     def __init__(self, description: Description) -> None:
         self.ray = import_ray()
         self._loud: bool | None = None
-        self._folder: str | None = None  # of a Ray of our own
+        self._folder: Path | None = None  # of a Ray of our own
         self._stand_in: Any = None
         self._connect(description.address)
         try:
@@ -124,7 +126,7 @@ class ClusterSession:
             self._stand_in = None
         if self._folder is not None:
             self.ray.shutdown()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove(self._folder)
             self._folder = None
         if self._loud is not None:
             self.ray._private.worker._worker_logs_enabled = self._loud
@@ -160,13 +162,11 @@ class ClusterSession:
     def _begin(self, quiet: dict[str, bool]) -> None:
         """Begin a Ray of our own, in a folder of ours."""
         place = tempfile.gettempdir()
-        self._folder = tempfile.mkdtemp(
-            prefix="ray.", dir=place if len(place) <= _FOLDER_LENGTH else "/tmp"
-        )
+        self._folder = make_folder("ray.", place if len(place) <= _FOLDER_LENGTH else "/tmp")
         try:
             self.ray.init(
                 address="local", include_dashboard=False, object_store_memory=_STORE_BYTES,
-                _temp_dir=self._folder, **quiet,
+                _temp_dir=str(self._folder), **quiet,
             )  # fmt: skip
         except Exception as error:  # Ray raises nothing more particular
             self.close()
@@ -180,6 +180,7 @@ class ClusterSession:
 
         No option of Ray's does that; this is how its debugger does. Losses are told by us.
         """
+        take_signals_back()  # SIGTERM is its own now, with a status of its own
         workers = self.ray._private.worker
         self._loud = getattr(workers, "_worker_logs_enabled", None)
         workers._worker_logs_enabled = False

@@ -33,6 +33,7 @@ from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.lists.best_single import best_single
+from tvm_hetero.util.tvm_state import one_thread
 
 # Of each kernel (by name) on each device, as far as is known.
 Choices = dict[tuple[str, str], Choice]
@@ -50,6 +51,7 @@ class Network:
     scheduled: dict[str, Scheduled] = field(default_factory=dict)
 
 
+@one_thread
 def build(
     mod: tvm.IRModule | PlacedModel,
     *,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tvm_hetero.compiler.linking import link, write_object
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.tir.memo import kernel_text
 from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.leftovers import make_file, remove
 
 OPT_LEVEL = 3
 # Of a digest; as many hexadecimal digits are in the name of a symbol.
@@ -59,13 +59,12 @@ def compile_object(func: tvm.tirx.PrimFunc, target: tvm.target.Target) -> Path:
     with tvm.transform.PassContext(opt_level=OPT_LEVEL):
         built = build(tvm.IRModule({symbol: named}), target)
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix="compile.", suffix=".o", dir=path.parent)
-    os.close(descriptor)
+    name = make_file("compile.", ".o", path.parent)
     try:
-        write_object(built, Path(name))
+        write_object(built, name)
         os.replace(name, path)  # which appears whole, whoever else compiles it too
     finally:
-        Path(name).unlink(missing_ok=True)
+        remove(name)
     return path
 
 

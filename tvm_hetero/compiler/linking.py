@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import PlatformError
+from tvm_hetero.util.leftovers import temporary_folder
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -42,8 +42,8 @@ def export_library(built: Any, path: Path, target: Target) -> None:
 
         tvm.runtime.Executable(built).export_library(str(path), fcompile=_linking(target))
         return
-    with tempfile.TemporaryDirectory(prefix="objects.", dir=path.parent) as folder:
-        file = Path(folder) / "kernels.o"
+    with temporary_folder("objects.", path.parent) as folder:
+        file = folder / "kernels.o"
         write_object(built, file)
         link([file], path, target)
 
@@ -118,6 +118,7 @@ def linker_of(target: Target) -> str | None:
     triple = _triple(target)
     architecture = triple.split("-")[0]
     if not triple or _plain(architecture) == _plain(platform.machine()):
+        _require_own()
         return None
     # Compilers leave out who made the machine: aarch64-unknown-linux-gnu.
     parts = [part for part in triple.split("-") if part not in ("unknown", "pc", "none")]
@@ -129,6 +130,16 @@ def linker_of(target: Target) -> str | None:
         f"kernels for {triple!r} cannot be linked here: there is no {names[0]} on the PATH; "
         f"install the cross compiler (Debian: g++-{'-'.join(parts).replace('_', '-')})"
     )
+
+
+def _require_own() -> None:
+    from tvm.support import cc
+
+    if cc.get_cc() is None:
+        raise PlatformError(
+            "there is no C++ compiler on the PATH, which links kernels (Debian: apt-get install "
+            "g++); or set CXX to one"
+        )
 
 
 def _triple(target: Target) -> str:

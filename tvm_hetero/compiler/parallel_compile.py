@@ -9,8 +9,6 @@ together. Who has scheduled one device's kernels begins their library and goes o
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,8 +27,9 @@ from tvm_hetero.compiler.kernel_objects import (
 from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels.cpu.compilation import build
-from tvm_hetero.platform.host import available_cores
+from tvm_hetero.platform.host import cores_at_once
 from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.leftovers import make_folder, remove
 
 # In place of a symbol: a library that is compiled as a whole.
 _WHOLE = ""
@@ -56,7 +55,7 @@ class Compiler:
     """Compiles libraries side by side; a context that leaves no thread and no file behind."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(len(available_cores()))
+        self._pool = ThreadPoolExecutor(cores_at_once())
         self._begun: dict[Path, _Begun] = {}
 
     def __enter__(self) -> Compiler:
@@ -67,7 +66,7 @@ class Compiler:
     ) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         for begun in self._begun.values():
-            shutil.rmtree(begun.folder, ignore_errors=True)
+            remove(begun.folder)
 
     def begin(
         self, path: Path, kernels: Kernels, texts: Mapping[str, str], target: tvm.target.Target
@@ -87,7 +86,7 @@ class Compiler:
             return
         with _failing(target):
             path.parent.mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
+            folder = make_folder("compile.", path.parent)
         objects: dict[str, Future[Path]] = {}
         self._begun[path] = _Begun(target, folder, objects)
         if not has_objects(target):

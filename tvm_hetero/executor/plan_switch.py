@@ -52,6 +52,7 @@ from tvm_hetero.plan.format import native_text
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.util.interruptible_waits import await_event
 
 # How long `close` waits for callbacks that run.
 CLOSING = 10.0
@@ -240,12 +241,12 @@ class PlanSwitch:
         except RuntimeError:  # there can be no more threads: the old plan goes on
             active.close()
             raise
-        taken.wait()
+        await_event(taken)
         self._require_open()
 
     def await_drained(self) -> None:
         """Wait until nothing is in flight in the plan before the current one."""
-        self._drained.wait()
+        await_event(self._drained)
 
     def stop(self) -> None:
         """Fail all that is in flight, and begin nothing more; waits for nothing."""

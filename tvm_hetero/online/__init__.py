@@ -12,6 +12,7 @@ beneath. In the order in which a run meets them:
     chain             a problem's tasks as a chain of blocks; a configuration as its schedule
     optimum           the exact best configuration for given seconds
     detection         whether stages take longer, or shorter again, than they did
+    interference      when something begins to disturb a pipeline, and when it has ended
     slowdown          how much slower each place is, by what bounds its blocks
     search            what searches count; `adaptation` makes policies of them, `slots` empty stages
     policies/         one file each, and the registry of their names

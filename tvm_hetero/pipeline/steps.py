@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import tvm
@@ -51,6 +52,7 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.feasibility import check_memory
 from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
+from tvm_hetero.util.tvm_state import TVM_STATE
 from tvm_hetero.views.instance import instance_of
 
 Step = Callable[[Job], None]
@@ -208,13 +210,15 @@ def _always(_: Job) -> bool:
 class Phase:
     """Steps that are timed together.
 
-    `verify` checks what holds after them; `wanted` says whether a job has the phase at all.
+    `verify` checks what holds after them; `wanted` says whether a job has the phase at all. Other
+    threads may be in one that `is_free`, and in no other; nor would they measure well at once.
     """
 
     name: str
     steps: Sequence[Step]
     verify: Step = _nothing
     wanted: Callable[[Job], bool] = _always
+    is_free: bool = False
 
 
 PREPARE = (
@@ -243,7 +247,7 @@ PREPARE = (
     Phase("pin", (pin_tasks,), wanted=lambda job: job.options.respect_annotations),
 )
 PLACE = (
-    Phase("solve", (find_schedule, settle_schedule)),
+    Phase("solve", (find_schedule, settle_schedule), is_free=True),
     Phase(
         "annotate",
         (place,),
@@ -258,9 +262,10 @@ def run_phases(job: Job, phases: Sequence[Phase]) -> None:
         if not phase.wanted(job):
             continue
         start = time.perf_counter()
-        for step in phase.steps:
-            step(job)
-        phase.verify(job)
+        with nullcontext() if phase.is_free else TVM_STATE:
+            for step in phase.steps:
+                step(job)
+            phase.verify(job)
         job.seconds[phase.name] = time.perf_counter() - start
 
 

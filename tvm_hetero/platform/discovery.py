@@ -5,7 +5,7 @@ Without further wishes:
 - several cores and no GPU: two CPU devices, each half of the cores, so that there is something
   to schedule;
 - GPUs: one CPU device with all cores, and each GPU;
-- one core: one device.
+- one core, or a quota of less than two cores' time (containers have one): one device.
 
 Cores are divided along what they share: between NUMA nodes and last-level caches if there are
 enough of them, else between physical cores, so that two devices never fight over one core or,
@@ -30,6 +30,7 @@ it, and a guess would look like a fact. Two things are said though they are not 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -97,6 +98,8 @@ def detect_devices(
         If there are fewer cores than devices, more `mcpus` than devices, or teams of a divided CPU.
     """
     machine = read_machine(root, cores, nvidia_smi)
+    if cores is None and devices is None:
+        machine = _within_quota(machine)
     gpus = [_gpu(i, gpu) for i, gpu in enumerate(machine.gpus)]
     widths = parse_teams(teams)
     if widths is None or widths:
@@ -119,15 +122,33 @@ def detect_devices(
     return (*cpus, *gpus)
 
 
+def _within_quota(machine: Machine) -> Machine:
+    """No more cores than those whose time we may have, and one at least: those that share most.
+
+    With more of them, all would be stopped again and again until the quota's next period.
+    """
+    if machine.quota is None or machine.quota >= len(machine.cores):
+        return machine
+    count = max(1, int(machine.quota))
+    # The first thread of each physical core, then second ones.
+    order = sorted(machine.cores, key=lambda c: (c.number != c.physical, c.node, c.cache, c.number))
+    kept = tuple(sorted(order[:count], key=lambda core: core.number))
+    numbers = ", ".join(str(core.number) for core in kept)
+    warnings.warn(
+        f"this process may have the time of {machine.quota:g} of {len(machine.cores)} cores (the "
+        f"quota of its control group): planned for {'core' if count == 1 else 'cores'} {numbers}",
+        stacklevel=3,
+    )
+    return replace(machine, cores=kept)
+
+
 def _teams(
     machine: Machine, widths: Sequence[int] | None, mcpu: str | None, root: str | os.PathLike[str]
 ) -> list[Device]:
-    """The CPU's cores as devices that overlap; memory is the node's, so none has a limit."""
+    """The CPU's cores as devices that overlap, in one memory: the limit of each is the node's."""
     own = mcpu or native_mcpu(machine.processor)
     found = make_teams(machine.cores, widths, lambda number: read_core_kind(number, root))
-    return [
-        replace(_cpu(0, team, own, machine), name=team_name(team), memory=None) for team in found
-    ]
+    return [replace(_cpu(0, team, own, machine), name=team_name(team)) for team in found]
 
 
 def default_devices(machine: Machine) -> int:

@@ -9,6 +9,7 @@ never an error: a container may hide any of them. What to make of the answers is
 from __future__ import annotations
 
 import csv
+import math
 import os
 import shutil
 import subprocess
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvm_hetero.platform.amx_permission import TILES, ask_for_tiles
+from tvm_hetero.platform.cgroup import read_group_limits
 
-_MEMORY_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  # of cgroup v2 and v1
 _SMI_FIELDS = ("index", "uuid", "name", "memory.total", "compute_cap")
 # nvidia-smi takes seconds on a machine with many GPUs; one that takes longer than this hangs.
 _SMI_SECONDS = 30.0
@@ -67,12 +68,19 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Machine:
-    """This machine. `memory` is the RAM that a process may use, bytes, None if unknown."""
+    """This machine, as this process may use it.
+
+    Attributes
+    ----------
+    memory : RAM, bytes; None if unknown.
+    quota : time on cores, how many cores' (0.5: half of one); None without a limit.
+    """
 
     processor: Processor
     cores: tuple[Core, ...]
     memory: int | None
     gpus: tuple[Gpu, ...] = ()
+    quota: float | None = None
 
 
 def read_machine(
@@ -95,6 +103,7 @@ def read_machine(
         cores=tuple(_read_core(root, number) for number in numbers),
         memory=read_memory(root),
         gpus=read_gpus(nvidia_smi),
+        quota=read_group_limits(root).cores,
     )
 
 
@@ -114,6 +123,13 @@ def available_cores() -> frozenset[int]:
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
+
+
+def cores_at_once() -> int:
+    """How many threads can compute at a time: by the cores that are ours, and by our quota."""
+    quota = read_group_limits().cores
+    cores = len(available_cores())
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 # When this is imported, mostly before any library pins a thread.
@@ -149,14 +165,13 @@ def read_processor(root: str | os.PathLike[str] = "/") -> Processor:
 
 
 def read_memory(root: str | os.PathLike[str] = "/") -> int | None:
-    """RAM in bytes: all of the machine's, or the container's limit if that is smaller.
+    """RAM in bytes: all of the machine's, or the limit of our control groups if that is smaller.
 
     The total and not what is free now, so that the same machine is described alike every time.
     """
     words = [line.split() for line in _read(Path(root) / "proc/meminfo").splitlines()]
     limits = [_number(w[1]) * 1024 for w in words if len(w) >= 2 and w[0] == "MemTotal:"]
-    groups = Path(root) / "sys/fs/cgroup"
-    limits += [_number(_read(groups / file)) for file in _MEMORY_LIMITS]
+    limits.append(read_group_limits(root).memory or 0)
     return min((limit for limit in limits if limit > 0), default=None)
 
 

@@ -26,6 +26,9 @@ from tvm_hetero.util.quote import quote
 
 # A child of ours never answers with more than a few kilobytes a line.
 _MAX_LINE = 1 << 20
+# A child that is stopped has a deadline too, but a long one. It is looked at so often (s), and lost
+# when it was stopped each of so many times in a row: who stops all of us lets all go on.
+_LOOK, _LOOKS = 1.0, 5
 _MEANINGS = {
     "SIGSEGV": "it touched memory that is not its own",
     "SIGILL": "this CPU lacks an instruction that it uses",
@@ -123,10 +126,16 @@ class Worker:
         assert self._process.stdout is not None
         handle = self._process.stdout.fileno()
         deadline = time.monotonic() + seconds
+        stopped = 0
         while b"\n" not in self._unread:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([handle], [], [], left)[0]:
+            if left <= 0:
                 raise WorkerLost(f"it did not end within {seconds:g} s")
+            if not select.select([handle], [], [], min(left, _LOOK))[0]:
+                stopped = stopped + 1 if self._is_stopped() else 0
+                if stopped == _LOOKS:
+                    raise WorkerLost("it was stopped (by SIGSTOP), and nobody let it go on")
+                continue
             chunk = os.read(handle, 65536)
             if not chunk:
                 raise EOFError
@@ -135,6 +144,12 @@ class Worker:
                 raise WorkerLost("its answer is too long")
         line, _, self._unread = self._unread.partition(b"\n")
         return line
+
+    def _is_stopped(self) -> bool:
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{self._process.pid}/stat").read_text(errors="replace")
+            return text.rpartition(")")[2].split()[:1] == ["T"]
+        return False
 
     def _ended(self) -> WorkerLost:
         """Why the child is gone: its signal, or its exit status and last words."""

@@ -39,7 +39,9 @@ def _taken(model: ServedModel) -> str:
                 f"{model.decoder.slots} at once")  # fmt: skip
     assert model.tensors is not None, "one of them is there"
     signature = model.tensors.signature
-    return f"{_listed(signature.inputs)} -> {_listed(signature.outputs)}"
+    sizes = " or ".join(str(each.size) for each in model.tensors.batches)
+    batches = f"; queries that wait together by {sizes}" if sizes else ""
+    return f"{_listed(signature.inputs)} -> {_listed(signature.outputs)}{batches}"
 
 
 def _listed(infos: Iterable[TensorInfo]) -> str:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tornado.netutil import bind_sockets
@@ -24,14 +26,17 @@ from tvm_hetero.serve.core.refusal import DRAINING, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_server import DoorServer
 from tvm_hetero.serve.http.routes import HttpRoute, make_application
+from tvm_hetero.serve.models.adapted_share import Adaptation
+from tvm_hetero.serve.models.batching_dispatcher import BatchingDispatcher
 from tvm_hetero.serve.models.dispatcher import Observed
-from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
+from tvm_hetero.serve.models.policy_driver import MakeScheduler
 from tvm_hetero.serve.models.repository import Repository
 from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.page.scrape import count_all
 from tvm_hetero.serve.scheduling.policies import SHARE_POLICIES
-from tvm_hetero.serve.scheduling.scheduler import Scheduler
+from tvm_hetero.serve.scheduling.policies.accordion import Accordion
+from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.traces.spans import SpanMaker
 
 _LOG = logging.getLogger("tvm_hetero.serve")
@@ -46,7 +51,8 @@ class ModelServer:
 
     Parameters
     ----------
-    models : folders that `tvm-hetero partition` wrote, by the names by which clients ask.
+    models : folders that `tvm-hetero partition` wrote, by the names by which clients ask;
+        of several the first is the model's own, others are its `batch_plans`.
     routes : further ones, of whoever embeds the server.
     placed : decoders among the models that are on a cluster.
     spans : is told of all that ends; closed with the server.
@@ -60,7 +66,7 @@ class ModelServer:
 
     def __init__(
         self,
-        models: Mapping[str, Path],
+        models: Mapping[str, Path | Sequence[Path]],
         options: ServeOptions | None = None,
         routes: Iterable[HttpRoute] = (),
         placed: Mapping[str, ServedDecoder] | None = None,
@@ -69,10 +75,17 @@ class ModelServer:
         self.options = options or ServeOptions()
         self._routes = [*routes, *all_routes()]
         cores = sorted(os.sched_getaffinity(0))
-        pool = PoolDispatcher(cores, policy_of(self.options.policy), self.options.limits.queue)
-        repository = Repository(self.options.slo, pool)
-        for name, path in models.items():
-            repository.enter(name, path, (placed or {}).get(name))
+        make_scheduler = policy_of(self.options.policy, best_effort=self.options.best_effort)
+        pool = BatchingDispatcher(cores, make_scheduler, self.options.limits.queue)
+        self._adaptation = Adaptation(lambda event: self.metrics.events.record(event))
+        adaptation = self._adaptation if self.options.adapt else None
+        repository = Repository(self.options.slo, pool, adaptation)
+        for name, given in models.items():
+            path, *batches = [given] if isinstance(given, Path) else given
+            if batches and not pool.can_batch:
+                policy = self.options.policy
+                raise UsageError(f"{name}: --policy {policy} runs no batches; give one artifact")
+            repository.enter(name, path, (placed or {}).get(name), batches)
         self.context = ServeContext(self.options, repository, Observed(pool))
         self.metrics = count_all(self.context, cores, pool)
         self._spans = spans
@@ -93,6 +106,7 @@ class ModelServer:
             If a model cannot be loaded.
         """
         self.listen()
+        self._adaptation.loop_thread = threading.get_native_id()
         for name, _ in list(self.context.repository):
             await self.context.repository.load(name)
             _LOG.info("%s is ready", name)
@@ -161,8 +175,12 @@ class ModelServer:
         return True
 
 
-def policy_of(name: str) -> type[Scheduler]:
+def policy_of(name: str, *, best_effort: bool = False) -> MakeScheduler:
     """The policy of a name.
+
+    Parameters
+    ----------
+    best_effort : take what cannot be in time, too. Only Accordion refuses by deadlines.
 
     Raises
     ------
@@ -171,22 +189,28 @@ def policy_of(name: str) -> type[Scheduler]:
     """
     if name not in SHARE_POLICIES:
         raise UsageError(f"there is no policy {name!r}; there are {', '.join(SHARE_POLICIES)}")
-    return SHARE_POLICIES[name]
+    policy = SHARE_POLICIES[name]
+    if best_effort and issubclass(policy, Accordion):
+        # Weighing refuses, too, and for the sake of lighter ones that are not refused now.
+        return partial(policy, options=AccordionOptions(best_effort=True, weigh=False))
+    return policy
 
 
-def name_models(given: Iterable[str]) -> dict[str, Path]:
+def name_models(given: Iterable[str]) -> dict[str, tuple[Path, ...]]:
     """Models by name from ``NAME=PATH`` or ``PATH``, whose name is that of the folder.
+
+    ``PATH,PATH,...`` are artifacts of one model: its own, and others for batches.
 
     Raises
     ------
     UsageError
         If two have one name, or no path could name one.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, tuple[Path, ...]] = {}
     for text in given:
         name, mark, path = text.partition("=")
-        folder = Path(path if mark else text)
-        chosen = name if mark else folder.name.removesuffix(".hetero")
+        folders = _folders(path if mark else text)
+        chosen = name if mark else folders[0].name.removesuffix(".hetero")
         if not 0 < len(chosen) <= _LONGEST_NAME or chosen in _TAKEN:
             raise UsageError(
                 f"{text[:60]!r}: expected a name of 1 to {_LONGEST_NAME} letters, and none of "
@@ -194,5 +218,15 @@ def name_models(given: Iterable[str]) -> dict[str, Path]:
             )
         if chosen in found:
             raise UsageError(f"two models are called {chosen!r}: write NAME=PATH")
-        found[chosen] = folder
+        found[chosen] = folders
     return found
+
+
+def _folders(text: str) -> tuple[Path, ...]:
+    """One folder, whose name may have commas if it is there, or several."""
+    if Path(text).exists():
+        return (Path(text),)
+    parts = text.split(",")
+    if len(parts) > 1 and not all(parts):
+        raise UsageError(f"{text[:60]!r}: expected paths with commas between them, NAME=PATH,PATH")
+    return tuple(map(Path, parts))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -29,6 +28,7 @@ from tvm_hetero.processes.child_process import Worker, WorkerLost
 from tvm_hetero.sizes.axes import Size, size_name
 from tvm_hetero.sizes.folder import BUILDS, artifact_of, built_sizes, check_model, read_size_facts
 from tvm_hetero.util.closeable import Closeable
+from tvm_hetero.util.leftovers import make_folder, remove
 
 # Longer than this no build takes that will end.
 BUILD_SECONDS = 3600.0
@@ -80,7 +80,7 @@ class SizedExecutor(Closeable):
         self._building = threading.Lock()  # one at a time: each takes all cores that it finds
         self._loads: dict[Size, Future[Executor]] = {}
         self._worker: Worker | None = None
-        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._own: Path | None = None
         self._closed = False
         names = list(self.facts.open.shapes)
         short = [identifier(name) for name in names]
@@ -192,7 +192,7 @@ class SizedExecutor(Closeable):
             if load.exception() is None:
                 load.result().close()
         if self._own is not None:
-            self._own.cleanup()
+            remove(self._own)
 
     def _ready(
         self, inputs: Mapping[str, Any], deadline: float | None
@@ -289,8 +289,8 @@ class SizedExecutor(Closeable):
         if os.access(self.path / "sizes", os.W_OK):
             return self.path
         if self._own is None:
-            self._own = tempfile.TemporaryDirectory(prefix="tvm_hetero.")
-        return Path(self._own.name)
+            self._own = make_folder("tvm_hetero.")
+        return self._own
 
 
 def _end_of(deadline: float | None) -> float | None:

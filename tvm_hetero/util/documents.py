@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.leftovers import forget, make_file, remove
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
@@ -159,21 +159,21 @@ def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
     """
     path = Path(path)
     raw = data.encode("utf-8") if isinstance(data, str) else data
-    temporary: str | None = None
+    temporary: Path | None = None
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as file:
                 file.write(raw)
             return
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-        # mkstemp makes the file private (0600); a document should obey the umask like any other.
+        temporary = make_file(f".{path.name}.", "", path.parent)
+        temporary.write_bytes(raw)
+        # It is private (0600); a document should obey the umask like any other.
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
+        forget(temporary)
     except BaseException as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            remove(temporary)
         if isinstance(error, OSError):
             raise FormatError(f"{path}: cannot be written: {error.strerror}") from None
         raise

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from tvm_hetero.util.leftovers import temporary_folder
 
 
 def sha256_of_file(path: Path) -> str:
@@ -49,8 +49,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         The folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
+    with temporary_folder(f".{path.name}.", path.parent) as temporary:
         fill(temporary)
         os.chmod(temporary, 0o755)
         if path.exists():
@@ -58,5 +57,3 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
             exchange_names(temporary, path)
         else:
             os.rename(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

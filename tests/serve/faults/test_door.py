@@ -16,7 +16,7 @@ from tvm_hetero.serve.application import all_routes
 from tvm_hetero.serve.core.limits import MEBIBYTE, Limits
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.http.delegate import DoorDelegate
-from tvm_hetero.serve.http.handler import Permission
+from tvm_hetero.serve.http.door_checks import Permission
 
 _HURRIED = Limits(head_seconds=0.2, body_seconds=0.3, stalled=0.5, body=4 * MEBIBYTE)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.util.leftovers import make_file, remove
 from tvm_hetero.util.plain_file import open_plain_file
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
@@ -233,7 +233,6 @@ def check_writable(path: Path | None, option: str = "-o", *, folder: bool = Fals
 def _try_to_write(folder: Path, what: str) -> None:
     """Make a file in a folder, and take it away again; nothing else tells for sure."""
     try:
-        with tempfile.NamedTemporaryFile(prefix=".tvm_hetero.", dir=folder):
-            pass
+        remove(make_file(".tvm_hetero.", "", folder))
     except OSError as error:
         raise UsageError(f"{what}: {folder} takes no files: {error.strerror}") from None

@@ -23,8 +23,13 @@ def partition_module(
     steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
+    from tvm_hetero.compiler.linking import linker_of
+    from tvm_hetero.devices.target import device_target
     from tvm_hetero.pipeline.partition import partition
 
+    for device in platform.devices:
+        if device.target is not None:
+            linker_of(device_target(device))  # refused before anything is measured
     with steps.live("Partition") as live:
         result = partition(module, platform, how, live.progress)
     names = ", ".join(platform.names)

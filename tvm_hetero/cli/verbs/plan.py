@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ import typer
 from tvm_hetero.cli.shared import decoder_options as decoder
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.platform.host import cores_at_once
 
 
 def plan(
@@ -65,7 +65,7 @@ def plan(
     request = decoder.read_request(model, platform, objective, batch, in_flight, given, settings)
     steps = Steps(quiet=json_output)
     with steps.step("Plan") as step:
-        cores = workers or len(os.sched_getaffinity(0))
+        cores = workers or cores_at_once()
         found = plan_decoder(
             request, Options(time_limit=time_limit, gap=gap, seed=seed, workers=cores)
         )

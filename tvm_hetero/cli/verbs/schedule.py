@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tvm_hetero.cli.shared import options
-from tvm_hetero.cli.shared.console import Steps, chart_width, complain
-from tvm_hetero.cli.shared.interrupt import interruptible
+from tvm_hetero.cli.shared.console import Steps, chart_width
 from tvm_hetero.errors import UsageError
+from tvm_hetero.platform.host import cores_at_once
 
 if TYPE_CHECKING:
     from tvm_hetero.problem.model import Problem
@@ -95,7 +93,7 @@ def schedule(
         loaded = Problem.load(problem)
         step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
     begin = _start(start, loaded)
-    with steps.step("Solve") as step, interruptible(_interrupted):
+    with steps.step("Solve") as step:
         from tvm_hetero.solvers import Options, solve
         from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
 
@@ -104,7 +102,7 @@ def schedule(
             gap=gap,
             seed=seed,
             start=begin,
-            workers=workers or len(os.sched_getaffinity(0)),
+            workers=workers or cores_at_once(),
             backend=backend,
             symmetry=symmetry,
             ends=ends.sooner(_aside(loaded, time_limit, plain=not as_solved)),
@@ -134,12 +132,6 @@ def _aside(problem: Problem, time_limit: float, *, plain: bool) -> float:
     written = min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
     plain = plain and problem.objective.kind == "throughput"
     return written + (min(_PLAIN, 0.1 * time_limit) if plain else 0.0)
-
-
-def _interrupted() -> None:
-    if sys.stdout.isatty():  # the moving line has hidden the cursor
-        typer.echo("\x1b[?25h")
-    complain("interrupted", "nothing was written", colour="yellow", between="; ")
 
 
 def _start(path: Path | None, problem: Problem) -> Schedule | None:

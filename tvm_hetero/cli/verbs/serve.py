@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +19,11 @@ from tvm_hetero.util.nearest import nearest
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="[NAME=]MODEL.hetero...", help="What is served.")
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]MODEL.hetero[,BATCH.hetero]...",
+            help="What is served; behind commas the same model, partitioned for batches.",
+        ),
     ],
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8000,
@@ -34,6 +38,14 @@ def serve(
             help="How cores are shared: accordion, one-stage, whole-machine, slo-conforming, ...",
         ),
     ] = "accordion",
+    best_effort: Annotated[
+        bool,
+        typer.Option("--best-effort", help="Take what cannot be in time, too: it may be late."),
+    ] = False,
+    adapt: Annotated[
+        bool,
+        typer.Option("--adapt", help="Tell what disturbs plans; move stages of unlike cores."),
+    ] = False,
     admin: Annotated[
         bool, typer.Option("--admin", help="Models can be loaded and unloaded over HTTP.")
     ] = False,
@@ -70,9 +82,10 @@ def serve(
 
     named = name_models(models)
     options = ServeOptions(
-        host=host, port=port, policy=policy, slo=read_slo(slo or (), named), admin=admin,
-        key=read_key(key_file), admin_key=read_key(admin_key_file),
-        hosts=tuple(allow_host or ()), drain=drain, compatible_metrics=compatible_metrics,
+        host=host, port=port, policy=policy, best_effort=best_effort, adapt=adapt,
+        slo=read_slo(slo or (), named), admin=admin, key=read_key(key_file),
+        admin_key=read_key(admin_key_file), hosts=tuple(allow_host or ()), drain=drain,
+        compatible_metrics=compatible_metrics,
     )  # fmt: skip
     steps = Steps(quiet=False)
     run = _event_loop()
@@ -85,7 +98,7 @@ def serve(
 
 @contextmanager
 def _placed_decoders(
-    steps: Steps, named: Mapping[str, Path], cluster: str | None
+    steps: Steps, named: Mapping[str, Sequence[Path]], cluster: str | None
 ) -> Iterator[dict[str, Any]]:
     """Decoders among the models, placed on the nodes of a cluster, which end with the block."""
     from tvm_hetero.artifact.kinds import is_decoder
@@ -94,7 +107,7 @@ def _placed_decoders(
         if cluster is None:
             yield {}
             return
-        decoders = {name: path for name, path in named.items() if is_decoder(path)}
+        decoders = {name: paths[0] for name, paths in named.items() if is_decoder(paths[0])}
         if not decoders:
             raise UsageError("--cluster is for decoders, and none of the models is one")
         yield {

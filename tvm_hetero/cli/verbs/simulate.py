@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from tvm_hetero.cli.shared import decoder_options as decoder
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
+from tvm_hetero.platform.host import cores_at_once
 
 if TYPE_CHECKING:
     from tvm_hetero.planning.requests import ServiceRequest
@@ -126,7 +126,7 @@ def _planned(
         if schedule is not None:
             plan = adopt_schedule(request, Schedule.load(schedule))
         else:
-            cores = len(os.sched_getaffinity(0))
+            cores = cores_at_once()
             plan = plan_decoder(request, Options(time_limit, seed, gap=gap, workers=cores))
         step.note = (
             f"{plan.in_flight} x {request.batch} sequences, {plan.tokens_per_second:.4g} tokens a "

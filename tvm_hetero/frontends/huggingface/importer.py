@@ -24,11 +24,13 @@ from tvm_hetero.passes.attributes import (
     SOURCE,
     STATES,
 )
+from tvm_hetero.util.tvm_state import one_thread
 from tvm_hetero.util.untrusted_names import identifier
 
 WEIGHTS = ("float32", "bfloat16", "int8", "int4")
 
 
+@one_thread
 def from_huggingface(
     folder: str | os.PathLike[str],
     *,

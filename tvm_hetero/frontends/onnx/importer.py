@@ -23,6 +23,7 @@ from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES
+from tvm_hetero.util.tvm_state import one_thread
 from tvm_hetero.util.untrusted_names import identifier
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def from_onnx(
     return import_checked(loaded, name, random_weights=random_weights, limits=limits)
 
 
+@one_thread
 def import_checked(
     model: onnx.ModelProto,
     name: str,

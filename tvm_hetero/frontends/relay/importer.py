@@ -27,6 +27,7 @@ from tvm_hetero.frontends.relay.read import parse, read
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, WISHES
 from tvm_hetero.passes.pins import wishes_text
 from tvm_hetero.util.nearest import nearest
+from tvm_hetero.util.tvm_state import one_thread
 from tvm_hetero.util.untrusted_names import identifier, printable
 
 # Names that an unknown one is compared with: a millisecond goes to some dozens.
@@ -35,6 +36,7 @@ _MOST_COMPARED = 2000
 Params = Mapping[str, Any] | str | os.PathLike[str] | bytes
 
 
+@one_thread
 def from_json(
     path_or_text: str | os.PathLike[str],
     params: Params | None = None,
@@ -71,6 +73,7 @@ def from_json(
     return import_program(program, name, params, limits)
 
 
+@one_thread
 def from_text(
     path_or_text: str | os.PathLike[str],
     params: Params | None = None,

@@ -25,12 +25,14 @@ from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.torch.cache_updates import find_update, import_program, silence_output
 from tvm_hetero.frontends.torch.wrap_main import Names, wrap_main
 from tvm_hetero.util.nearest import nearest
+from tvm_hetero.util.tvm_state import one_thread
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     import torch
 
 
+@one_thread
 def from_exported(
     program: torch.export.ExportedProgram,
     *,

@@ -69,6 +69,7 @@ class Adapter(Closeable):
     Parameters
     ----------
     tell : called with each `AdaptationEvent`, in the adapter's thread.
+    tell_failure : called there if it gives up.
 
     Attributes
     ----------
@@ -81,12 +82,13 @@ class Adapter(Closeable):
         policy: Policy,
         setting: Setting,
         tell: Callable[[AdaptationEvent], None] = lambda _: None,
+        tell_failure: Callable[[Exception], None] = lambda _: None,
     ) -> None:
         self.failure: Exception | None = None
         self._pipeline = pipeline
         self._policy = policy
         self._setting = setting
-        self._tell = tell
+        self._tell, self._tell_failure = tell, tell_failure
         self._state, self._proposal = policy.begin(setting)
         pipeline.switch(self._proposal.configuration)
         self._thread = threading.Thread(target=self._run, name="tvm_hetero adapter", daemon=True)
@@ -108,6 +110,7 @@ class Adapter(Closeable):
                 self._tell(self._event(seen, switched, explain(base, seen, self._setting.places)))
         except Exception as error:  # closed, out of memory, a bug: the stream goes on as it is
             self.failure = error
+            self._tell_failure(error)
 
     def _watch(self, proposal: Proposal) -> Observation | None:
         least = TRIAL if proposal.searching else WINDOW

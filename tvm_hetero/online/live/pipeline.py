@@ -9,6 +9,7 @@ then nobody could tell how quick either of them is.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from tvm_hetero.online.chain import (
     schedule_of,
 )
 from tvm_hetero.online.configuration import Configuration, Place
+from tvm_hetero.online.live.own_threads import OwnSeconds, without_own
 from tvm_hetero.online.live.stage_times import observe
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.own_plan import Arrangement, contiguous
@@ -46,22 +48,33 @@ class LivePipeline:
     executor : of `executable`.
     executable : a model that was built to be adapted.
     helping : whether equal places run each other's steps while they have none of their own.
+    places : those that may be used; None: one for each device of the platform.
+    own_seconds : CPU seconds so far of a thread of ours that shares the cores (`own_threads`).
 
     Attributes
     ----------
     chain : the model's blocks.
-    places : one for each device.
+    places : one for each device, or those that may be used.
     own : the artifact's own plan, by which the executor ran at first; None: it is of a kind that
         cannot be compared with configurations.
     """
 
     def __init__(
-        self, executor: Executor, executable: Executable, *, helping: bool = False
+        self,
+        executor: Executor,
+        executable: Executable,
+        *,
+        helping: bool = False,
+        places: Sequence[Place] | None = None,
+        own_seconds: OwnSeconds = lambda: 0.0,
     ) -> None:
         self._executor = executor
         self._factory = PlanFactory(executable, helping=helping)
         self.chain: Chain = chain_of(executable.problem)
-        self.places: tuple[Place, ...] = places_of(executable.problem.platform)
+        self.places: tuple[Place, ...] = tuple(
+            places_of(executable.problem.platform) if places is None else places
+        )
+        self._own_seconds = own_seconds
         self.own = _own_arrangement(executable, self.chain, self.places)
         self._own_variant = _own_variant(executable, helping=helping)
         self._own_schedule = executable.schedule
@@ -105,16 +118,19 @@ class LivePipeline:
             raise UsageError("no configuration is there to be watched: switch to one first")
         to_skip = len(self._current) + 1 if self._is_filling else 0
         seen: list[WatchedRequests] = []
+        looks = [(time.monotonic(), self._own_seconds())]
         while not self._ended.wait(_nap(seen, requests + to_skip)):
+            looks.append((time.monotonic(), self._own_seconds()))
             rows = self._executor.take_watched()
             if len(rows):
                 seen.append(rows)
             if sum(map(len, seen)) < requests + to_skip or _window(seen) < seconds:
                 continue
-            found = observe(_joined(seen, to_skip), self._current, self.places)
+            rows = _joined(seen, to_skip)
+            found = observe(rows, self._current, self.places)
             if found is not None:
                 self._is_filling = False
-                return found
+                return without_own(found, _taken_since(looks, float(rows.begun.min())))
         return None
 
     def stop(self) -> None:
@@ -139,6 +155,12 @@ def _own_variant(executable: Executable, *, helping: bool) -> Variant:
     variant = executable.variants[executable.default]
     workers = tuple(row if helping else replace(row, alike=None) for row in variant.plan.workers)
     return replace(variant, plan=replace(variant.plan, workers=workers))
+
+
+def _taken_since(looks: Sequence[tuple[float, float]], begun: float) -> float:
+    """CPU seconds since the last look before a moment, or since the first look."""
+    before = [seconds for when, seconds in looks if when <= begun]
+    return looks[-1][1] - (before or [looks[0][1]])[-1]
 
 
 def _nap(seen: Sequence[WatchedRequests], requests: int) -> float:

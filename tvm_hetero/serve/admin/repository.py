@@ -12,7 +12,8 @@ import msgspec
 
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.core.refusal import RequestError, UnknownModelError
-from tvm_hetero.serve.http.handler import ApiHandler, Permission
+from tvm_hetero.serve.http.door_checks import Permission
+from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import READY
 from tvm_hetero.util.quote import quote
 

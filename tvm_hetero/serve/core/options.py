@@ -23,11 +23,13 @@ class ServeOptions:
     ----------
     host, port : where it listens; port 0: any that is free.
     slo : seconds by model in which its queries shall be answered.
+    adapt : whether pipelines are watched, and changed where something disturbs them.
     admin : whether models can be loaded and unloaded over HTTP.
     key, admin_key : that clients must send (``Authorization: Bearer KEY``); None: none, and for
         administration `key`.
     hosts : further names by which clients may call a server on loopback.
     policy : how places are shared (`serve.scheduling`).
+    best_effort : what cannot be in time is taken as a query without deadline, not refused.
     drain : seconds in which what was accepted may end after SIGTERM.
     compatible_metrics : also under the names of Triton and vLLM.
     """
@@ -35,11 +37,13 @@ class ServeOptions:
     host: str = LOOPBACK
     port: int = 8000
     slo: Mapping[str, float] = field(default_factory=dict)
+    adapt: bool = False
     admin: bool = False
     key: str | None = None
     admin_key: str | None = None
     hosts: tuple[str, ...] = ()
     policy: str = "accordion"
+    best_effort: bool = False
     drain: float = 30.0
     compatible_metrics: bool = False
     limits: Limits = field(default_factory=Limits)

@@ -50,8 +50,12 @@ class InferenceAnswer:
     ----------
     outputs : arrays by the model's names, in its order.
     queued, computed : seconds in the queue, and from the first kernel's turn to the last's end.
+    executions : requests of executors that were made for it; 0 if it came along with another query.
+    together : queries that were computed at once, this one among them.
     """
 
     outputs: dict[str, np.ndarray[Any, Any]]
     queued: float
     computed: float
+    executions: int = 1
+    together: int = 1

@@ -17,42 +17,32 @@ Handlers are driven by `http.delegate`, not by tornado's own: `open` when the he
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
-from enum import Enum
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 
 from tornado.web import HTTPError, RequestHandler
 
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.core.refusal import (
-    DRAINING,
-    REASON_HEADER,
-    TOO_LARGE,
-    AccessError,
-    RefusedError,
-)
+from tvm_hetero.serve.core.refusal import DRAINING, REASON_HEADER, RefusedError
 from tvm_hetero.serve.core.trace_context import TRACEPARENT
 from tvm_hetero.serve.http.answer_writer import AnswerWriter
 from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.door_checks import (
+    Permission,
+    check_host,
+    check_key,
+    check_size,
+    too_large,
+)
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
 from tvm_hetero.serve.models.served_model import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _SMALL_BODY = 1 << 14
-_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 T = TypeVar("T")
-
-
-class Permission(Enum):
-    """Who may ask: anyone, who has the key, who has the admin's key (and only with --admin)."""
-
-    OPEN = "open"
-    KEY = "key"
-    ADMIN = "admin"
 
 
 class ApiHandler(AnswerWriter):
@@ -144,13 +134,18 @@ class ApiHandler(AnswerWriter):
             self._refused = error
 
     def _pass_door(self) -> None:
-        self._check_host()
-        self._check_key()
+        check_host(self.request, self.context)
+        check_key(self.request, self.context.options, self.permission)
         self._check_method()
         if self.context.draining and not self.answers_while_draining:
             raise RefusedError("the server is shutting down", reason=DRAINING, retry_after=1.0)
-        self._check_size()
+        check_size(self.request, self.context.options.limits.body)
         self.check_door()
+
+    def _check_method(self) -> None:
+        """A wrong method is told so before anything else of the request is looked at."""
+        if self.methods and self.request.method not in self.methods:
+            raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def find_model(self, name: str, version: str | None = None) -> ServedModel:
         """As `Repository.find`; the model is not closed before this request is answered."""
@@ -167,9 +162,10 @@ class ApiHandler(AnswerWriter):
         if self._finished or self._refused is not None:
             return
         self._received += len(chunk)
-        if self._received > self.context.options.limits.body:
+        limit = self.context.options.limits.body
+        if self._received > limit:
             self.body.clear()
-            self._handle_request_exception(self._too_large("more"))
+            self._handle_request_exception(too_large("more", limit))
         else:
             self.data_received(chunk)
 
@@ -269,45 +265,3 @@ class ApiHandler(AnswerWriter):
                 self.finish()
         except (Exception, asyncio.CancelledError) as error:
             self._handle_request_exception(error)
-
-    def _check_host(self) -> None:
-        options = self.context.options
-        if not self.context.is_loopback:
-            return
-        name = self.request.host_name
-        if name.lower() not in _LOCAL and name not in (options.host, *options.hosts):
-            raise AccessError(
-                "this server is for this machine alone and is not known by that name; allow it "
-                "with --allow-host", HTTPStatus.MISDIRECTED_REQUEST,
-            )  # fmt: skip
-
-    def _check_key(self) -> None:
-        options = self.context.options
-        if self.permission is Permission.ADMIN and not options.admin:
-            raise AccessError(
-                "administration is off; start the server with --admin", HTTPStatus.FORBIDDEN
-            )
-        is_admin = self.permission is Permission.ADMIN
-        wanted = (options.admin_key if is_admin else None) or options.key
-        if self.permission is Permission.OPEN or wanted is None:
-            return
-        given = self.request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode()):
-            raise AccessError("the key is missing or wrong; expected the header 'Authorization: "
-                              "Bearer KEY'", HTTPStatus.UNAUTHORIZED)  # fmt: skip
-
-    def _check_method(self) -> None:
-        """A wrong method is told so before anything else of the request is looked at."""
-        if self.methods and self.request.method not in self.methods:
-            raise HTTPError(HTTPStatus.METHOD_NOT_ALLOWED)
-
-    def _check_size(self) -> None:
-        limit = self.context.options.limits.body
-        length = self.request.headers.get("Content-Length", "0")
-        if length.isdecimal() and int(length) > limit:
-            raise self._too_large(f"{length} bytes, more")
-
-    def _too_large(self, what: str) -> RefusedError:
-        limit = self.context.options.limits.body
-        return RefusedError(f"the body has {what} than the {limit} bytes that are allowed",
-                            reason=TOO_LARGE, status=413)  # fmt: skip

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import orjson
 
 from tvm_hetero import __version__
-from tvm_hetero.serve.http.handler import ApiHandler, Permission
+from tvm_hetero.serve.http.door_checks import Permission
+from tvm_hetero.serve.http.handler import ApiHandler
 
 _FOLDER = files("tvm_hetero.serve.http") / "openapi"
 

@@ -25,7 +25,8 @@ class VersionLedger:
     ----------
     whole, queued, computed : of answered queries: from door to end, before its turn, of its turn.
     outcomes, refused : queries by outcome, and refused ones by reason.
-    items : elements that were computed.
+    items : elements that were computed; executions : runs of plans that did it.
+    joined : queries that were computed together with others.
     met, missed : queries that had an objective; one that failed or came to its deadline missed it.
     """
 
@@ -35,6 +36,8 @@ class VersionLedger:
     outcomes: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     items: int = 0
+    executions: int = 0
+    joined: int = 0
     met: int = 0
     missed: int = 0
 
@@ -87,6 +90,8 @@ class Ledger:
         if query.outcome != "success":
             return
         row.items, now.items = row.items + query.items, now.items + query.items
+        row.executions += query.executions
+        row.joined += query.together > 1
         row.whole.add(query.whole)
         row.queued.add(query.queued)
         row.computed.add(query.computed)

@@ -74,6 +74,14 @@ def _counts(metrics: ServerMetrics) -> Iterator[Metric]:
         labels=[*_MODEL, "reason"],
     )  # fmt: skip
     items = CounterMetricFamily("tvm_hetero_items", "Elements computed.", labels=_MODEL)
+    runs = CounterMetricFamily(
+        "tvm_hetero_executions", "Runs of plans, each of which computes one element or a batch.",
+        labels=_MODEL,
+    )  # fmt: skip
+    joined = CounterMetricFamily(
+        "tvm_hetero_joined_requests", "Queries that were computed together with others.",
+        labels=_MODEL,
+    )  # fmt: skip
     met = CounterMetricFamily("tvm_hetero_slo_met", "Queries within their SLO.", labels=_MODEL)
     missed = CounterMetricFamily(
         "tvm_hetero_slo_missed", "Queries that took longer than their SLO, came to their deadline "
@@ -85,9 +93,11 @@ def _counts(metrics: ServerMetrics) -> Iterator[Metric]:
         for reason, count in sorted(row.refused.items()):
             refused.add_metric([model, version, reason], count)
         items.add_metric([model, version], row.items)
+        runs.add_metric([model, version], row.executions)
+        joined.add_metric([model, version], row.joined)
         met.add_metric([model, version], row.met)
         missed.add_metric([model, version], row.missed)
-    yield from (requests, refused, items, met, missed)
+    yield from (requests, refused, items, runs, joined, met, missed)
 
 
 def _models(metrics: ServerMetrics) -> Iterator[Metric]:

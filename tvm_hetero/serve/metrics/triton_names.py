@@ -92,7 +92,7 @@ def _value(name: str, row: VersionLedger) -> float:
     values = {
         SUCCESS: row.outcomes["success"],
         "nv_inference_count": row.items,
-        "nv_inference_exec_count": row.items,
+        "nv_inference_exec_count": row.executions,
         "nv_inference_request_duration_us": int(row.whole.total * _MICRO),
         "nv_inference_queue_duration_us": int(row.queued.total * _MICRO),
         "nv_inference_compute_infer_duration_us": int(row.computed.total * _MICRO),

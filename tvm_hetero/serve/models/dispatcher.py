@@ -22,6 +22,8 @@ from tvm_hetero.serve.core.refusal import RefusedError
 from tvm_hetero.serve.models.statistics import EndedQuery, ModelStatistics, Observer
 from tvm_hetero.serve.models.tensor_model import TensorModel
 
+_UNANSWERED = InferenceAnswer({}, 0.0, 0.0, executions=0)
+
 
 class Dispatcher(Protocol):
     """Decides when a query is computed, and on what."""
@@ -84,10 +86,11 @@ class Observed:
         statistics.begin()
         if slo is not None:
             query = replace(query, due=query.arrived + slo)
-        outcome, reason, queued, computed = "failed", "", 0.0, 0.0
+        outcome, reason = "failed", ""
+        answer = _UNANSWERED
         try:
             answer = await self._dispatcher.compute(model, query)
-            outcome, queued, computed = "success", answer.queued, answer.computed
+            outcome = "success"
             return answer
         except RefusedError as error:
             outcome, reason = "refused", error.reason
@@ -100,8 +103,10 @@ class Observed:
             raise
         finally:
             whole = time.monotonic() - query.arrived
-            ended = EndedQuery(model.name, model.version, outcome, reason, queued, computed, whole,
-                               query.items, slo)  # fmt: skip
+            ended = EndedQuery(
+                model.name, model.version, outcome, reason, answer.queued, answer.computed, whole,
+                query.items, slo, answer.executions, answer.together,
+            )  # fmt: skip
             statistics.end(ended)
             self._tell(ended)
 

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -44,7 +44,8 @@ MakeScheduler = Callable[[ServiceProfile, int], Scheduler]
 class SharedQuery:
     """A query of a model of some name between its arrival and its end.
 
-    `places` are the cores on which its next element goes; `begun` is when it was started (s).
+    `places` are the cores on which its next element goes; `begun` is when it was started (s);
+    `clients` is how many queries of clients it stands for.
     """
 
     query: Query
@@ -54,6 +55,7 @@ class SharedQuery:
     begun: float = 0.0
     ends: list[float] = field(default_factory=list)  # of its elements, s
     shares: set[int] = field(default_factory=set)  # sizes of shares that it had
+    clients: int = 1
 
 
 class PolicyDriver:
@@ -113,6 +115,11 @@ class PolicyDriver:
         """What was taken and has not begun."""
         return self._scheduler.waiting
 
+    def count_waiting(self, name: str | None = None) -> int:
+        """How many queries of clients have not begun, of one model or of all."""
+        entries = (self._entries.get(query.number) for query in self.waiting)
+        return sum(each.clients for each in entries if each and name in (None, each.name))
+
     @property
     def free(self) -> int:
         """Cores that nobody has."""
@@ -165,6 +172,46 @@ class PolicyDriver:
             if self._going:
                 self._forget_gone()
         self._do(decisions, now)
+
+    def exchange(self, kept: SharedQuery, gone: Sequence[SharedQuery], query: Query) -> bool:
+        """Let one query take the place of several that wait (`Scheduler.exchange`).
+
+        Parameters
+        ----------
+        kept : stands for it from now on; gone : are no longer here.
+        query : of the number of `kept`.
+
+        Returns
+        -------
+        False if it would be late; nothing is changed.
+        """
+        now = time.monotonic()
+        numbers = [each.query.number for each in (kept, *gone)]
+        with self._asking_the_policy():
+            decisions = self._scheduler.exchange(numbers, query, now)
+        if decisions is None:
+            return False
+        kept.query = query
+        kept.clients += 1 + sum(each.clients for each in gone)
+        for each in gone:
+            each.granted.cancel()
+            del self._entries[each.query.number]
+        self._do(decisions, now)
+        return True
+
+    @property
+    def can_batch(self) -> bool:
+        """Whether the policy knows how to let one query take the place of several."""
+        return type(self._scheduler).exchange is not Scheduler.exchange
+
+    def can_exchange(self, entries: Sequence[SharedQuery], query: Query) -> bool:
+        """Whether `exchange` would; nothing is changed."""
+        numbers = [each.query.number for each in entries]
+        return self._scheduler.can_exchange(numbers, query, time.monotonic())
+
+    def has(self, entry: SharedQuery) -> bool:
+        """Whether a query is here: it has entered, and has not left."""
+        return self._entries.get(entry.query.number) is entry
 
     def tell_item_ended(self, entry: SharedQuery, item: int) -> None:
         """An element has ended."""

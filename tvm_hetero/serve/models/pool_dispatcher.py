@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tvm_hetero.errors import DeadlineError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import QUEUE_FULL, RefusedError
@@ -40,6 +41,7 @@ from tvm_hetero.serve.scheduling.query import Query
 
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
+_OF_BATCH = "*"  # between a version and the size of a plan; versions are digits
 _AT_THE_DOOR = -1  # the number of a query that is asked about, and not here yet
 # What takes less (s) is computed by the loop's own thread: to wake another, and to be woken, takes
 # about as long.
@@ -70,8 +72,8 @@ class PoolDispatcher(PolicyDriver):
 
     def add(self, model: TensorModel) -> None:
         """Let a model's queries be predicted; makes its plans. Not for the event loop."""
-        single, stream = (self._predict(model, shape) for shape in SHAPES)
-        self.know(_key(model.name, model.version), ServedTimes(single, stream))
+        single, stream = (self.predict(model, shape) for shape in SHAPES)
+        self.know(key_of(model), ServedTimes(single, stream))
 
     def gate(self, name: str, version: str, seconds: float) -> Gate:
         """The turns of who runs by plans of its own, on all cores, about so long at a time."""
@@ -84,9 +86,12 @@ class PoolDispatcher(PolicyDriver):
 
     def remove(self, name: str, version: str) -> None:
         """Forget a model; while something of it is here the policy has to know its times."""
-        self.forget(_key(name, version))
+        key = _key(name, version)
+        for known in self.profile.models:
+            if known == key or known.startswith(f"{key}{_OF_BATCH}"):
+                self.forget(known)
 
-    def _predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
+    def predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
         """What it is predicted to take on 1, 2, ... cores; these shares are made, and single cores.
 
         Other sets of cores are made when a query is given them, for which it waits.
@@ -109,8 +114,8 @@ class PoolDispatcher(PolicyDriver):
     # ------------------------------------------------------------------ queries
 
     def check_door(self, model: TensorModel, due: float | None, priority: Priority) -> None:
-        key = _key(model.name, model.version)
-        self._check_queue(key)
+        key = key_of(model)
+        self.check_queue(model.name)
         if due is None:
             return
         now = time.monotonic()
@@ -120,13 +125,13 @@ class PoolDispatcher(PolicyDriver):
             self._scheduler.turned_away(query, refusal)
             raise refusal_of(refusal)
 
-    def _check_queue(self, key: str) -> None:
+    def check_queue(self, name: str) -> None:
         """Refuse what is too much; a model's fair part of the queue is not for others to fill."""
-        waiting = len(self.waiting)
+        waiting = self.count_waiting()
         if waiting < self._most:
             return
-        own = sum(each.model == key for each in self.waiting)
-        if own < self._most // len(self.profile.models):
+        names = {key.rpartition("/")[0] for key in self.profile.models}
+        if self.count_waiting(name) < self._most // max(1, len(names)):
             return
         raise RefusedError(
             f"{waiting} queries wait already, the most that may", reason=QUEUE_FULL,
@@ -134,17 +139,21 @@ class PoolDispatcher(PolicyDriver):
         )  # fmt: skip
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
-        key = _key(model.name, model.version)
-        self._check_queue(key)
-        due = min(query.deadline or math.inf, query.due or math.inf)
-        entry = self.enter(key, model.name, query.items, query.priority, query.arrived, due)
+        self.check_queue(model.name)
+        due = due_of(query)
+        entry = self.enter(
+            key_of(model), model.name, query.items, query.priority, query.arrived, due
+        )
         try:
             async with answer_in_time(query):
                 await entry.granted
                 entry.begun = time.monotonic()
-                rows = await self._run(entry, model, query)
-            self._learn(entry)
+                rows = await self.run(entry, model, query)
+            self.learn(entry)
             return model.answer(query, rows, entry.begun)
+        except DeadlineError:
+            self._learn_at_least(entry)
+            raise
         finally:
             self.leave(entry)
 
@@ -157,16 +166,16 @@ class PoolDispatcher(PolicyDriver):
             await entry.granted
             entry.begun = time.monotonic()
             yield
-            self._learn(entry)
+            self.learn(entry)
         finally:
             self.leave(entry)
 
-    async def _run(
+    async def run(
         self, entry: SharedQuery, model: TensorModel, query: InferenceQuery
     ) -> list[list[Any]]:
         """Outputs of each element."""
         if query.items == 1:
-            executor = await self._executor(entry, model)
+            executor = await self.executor(entry, model)
             if executor.schedule.value < _AT_ONCE and self._is_quick(entry):
                 return [executor.run(query.inputs)]
             return [await asyncio.wrap_future(executor.submit(query.inputs))]
@@ -190,7 +199,7 @@ class PoolDispatcher(PolicyDriver):
         rows: list[list[Any]],
     ) -> None:
         """Send elements in until there are none, or the share is another; wait for all of them."""
-        places, executor = entry.places, await self._executor(entry, model)
+        places, executor = entry.places, await self.executor(entry, model)
         flying: deque[asyncio.Task[list[Any]]] = deque()
         try:
             while parts or flying:
@@ -206,7 +215,8 @@ class PoolDispatcher(PolicyDriver):
                 task.cancel()
             await asyncio.gather(*flying, return_exceptions=True)
 
-    async def _executor(self, entry: SharedQuery, model: TensorModel) -> Executor:
+    async def executor(self, entry: SharedQuery, model: TensorModel) -> Executor:
+        """What runs a model on the places of a query."""
         cores = frozenset(self._cores[place] for place in entry.places)
         shape: Shape = "single" if entry.query.items == 1 else "stream"
         found = model.instances.find(cores, shape)
@@ -215,7 +225,7 @@ class PoolDispatcher(PolicyDriver):
             found = await loop.run_in_executor(self._maker, model.instances.make, cores, shape)
         return found
 
-    def _learn(self, entry: SharedQuery) -> None:
+    def learn(self, entry: SharedQuery) -> None:
         """Take samples of what it took, if it had one share all the time."""
         times = self.profile.times(entry.query.model)
         if len(entry.shares) != 1:
@@ -226,10 +236,33 @@ class PoolDispatcher(PolicyDriver):
         if len(entry.ends) > 1 and entry.ends[-1] > entry.ends[0]:
             times.add(0, share, (entry.ends[-1] - entry.ends[0]) / (len(entry.ends) - 1))
 
+    def _learn_at_least(self, entry: SharedQuery) -> None:
+        """Take what a query took until its deadline ended it, if that is more than was predicted.
+
+        Without, what is too slow for its deadlines is never measured.
+        """
+        if not entry.begun or len(entry.shares) != 1:
+            return
+        (share,), query = entry.shares, entry.query
+        took = time.monotonic() - entry.begun
+        if took > self.profile.latency(query.model, query.items, share):
+            self.profile.times(query.model).add(query.items, share, took)
+
     def _wait_of_all(self) -> float:
         """Seconds that what waits is predicted to take together, if nothing else came."""
         work = sum(self.profile.latency(each.model, each.items, 1) for each in self.waiting)
         return work / len(self._cores)
+
+
+def due_of(query: InferenceQuery) -> float:
+    """When it should be answered, by its client and by its model's objective; infinite: never."""
+    return min(query.deadline or math.inf, query.due or math.inf)
+
+
+def key_of(model: TensorModel) -> str:
+    """By which a policy knows a model; its plans for batches are to it models of their own."""
+    key = _key(model.name, model.version)
+    return key if model.size == 1 else f"{key}{_OF_BATCH}{model.size}"
 
 
 def _key(name: str, version: str) -> str:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.serve.core.refusal import (
@@ -23,9 +23,10 @@ from tvm_hetero.serve.core.refusal import (
     RefusedError,
     UnknownModelError,
 )
+from tvm_hetero.serve.models.adapted_share import Adaptation
 from tvm_hetero.serve.models.decoder_model import DecoderModel
-from tvm_hetero.serve.models.gated_stepper import Gate
 from tvm_hetero.serve.models.load_thread import in_thread
+from tvm_hetero.serve.models.model_pool import ModelPool, NoPool
 from tvm_hetero.serve.models.open_model import open_model
 from tvm_hetero.serve.models.served_decoder import ServedDecoder
 from tvm_hetero.serve.models.served_model import (
@@ -46,33 +47,6 @@ _HELD = 60.0  # seconds for which who has found a model can keep it from being c
 T = TypeVar("T")
 
 
-class ModelPool(Protocol):
-    """Who has to know which models there are."""
-
-    def add(self, model: TensorModel) -> None:
-        """A model will be served."""
-        ...
-
-    def gate(self, name: str, version: str, seconds: float) -> Gate | None:
-        """A decoder will be served, whose steps take about so long."""
-        ...
-
-    def remove(self, name: str, version: str) -> None:
-        """It is not, any more."""
-        ...
-
-
-class _NoPool:
-    def add(self, model: TensorModel) -> None:
-        pass
-
-    def gate(self, name: str, version: str, seconds: float) -> Gate | None:
-        return None
-
-    def remove(self, name: str, version: str) -> None:
-        pass
-
-
 class Repository:
     """Names and what stands behind them. For the event loop's thread, but for loading.
 
@@ -80,17 +54,20 @@ class Repository:
     ----------
     slo : seconds by name in which queries shall be answered.
     pool : told of models before they are let in (in the loading thread), and when they have gone.
+    adaptation : of models that are to be adapted while they are served; None: none are.
     """
 
     def __init__(
         self,
         slo: Mapping[str, float] | None = None,
         pool: ModelPool | None = None,
+        adaptation: Adaptation | None = None,
     ) -> None:
         self._slo = dict(slo or {})
-        self._pool = pool or _NoPool()
+        self._pool = pool or NoPool()
+        self._adaptation = adaptation
         self._standings: dict[str, Standing] = {}
-        self._paths: dict[str, Path] = {}
+        self._paths: dict[str, tuple[Path, ...]] = {}
         self._placed: dict[str, ServedDecoder | None] = {}  # None: it was loaded
         self._golden: dict[str, GoldenRun] = {}
         self._versions: dict[str, int] = {}  # of the newest that was ever loaded
@@ -102,11 +79,18 @@ class Repository:
     def __iter__(self) -> Iterator[tuple[str, Standing]]:
         return iter(sorted(self._standings.items()))
 
-    def enter(self, name: str, path: Path, placed: ServedDecoder | None = None) -> None:
+    def enter(
+        self,
+        name: str,
+        path: Path,
+        placed: ServedDecoder | None = None,
+        batches: Iterable[Path] = (),
+    ) -> None:
         """Let a name be known; it is not loaded yet.
 
         Parameters
         ----------
+        batches : artifacts of the same model for several elements at once (`batch_plans`).
         placed : of a decoder that is on a cluster: what runs it. It is loaded once.
 
         Raises
@@ -116,7 +100,7 @@ class Repository:
         """
         if name in self._paths:
             raise UsageError(f"two models are called {name!r}: give one another name (NAME=PATH)")
-        self._paths[name] = path
+        self._paths[name] = (path, *batches)
         if placed is not None:
             self._placed[name] = placed
         self._standings[name] = Standing(UNAVAILABLE, "not loaded")
@@ -167,7 +151,10 @@ class Repository:
 
     def without_path(self, name: str, error: BaseException) -> str:
         """What went wrong with a name, as clients may read it: not where its artifact is."""
-        return str(error).replace(str(self._paths[name]), name)
+        text = str(error)
+        for path in sorted(self._paths[name], key=lambda each: -len(str(each))):
+            text = text.replace(str(path), name)
+        return text
 
     async def unload(self, name: str) -> None:
         """Take no more queries under a name, and close it when those in flight have ended.
@@ -261,8 +248,8 @@ class Repository:
     def _open(
         self, name: str, version: str, golden: GoldenRun | None, may_change: bool
     ) -> tuple[ServedModel, GoldenRun]:
-        path = self._paths[name]
-        runner = self._placed_runner(name) or open_model(name, version, path)
+        paths = self._paths[name]
+        runner = self._placed_runner(name) or open_model(name, version, paths, self._adaptation)
         try:
             seen = verify(runner, golden, may_change=may_change)
             tensors = decoder = None
@@ -273,11 +260,11 @@ class Repository:
                 is_here = name not in self._placed
                 seconds = runner.steps.schedule.value
                 gate = self._pool.gate(name, version, seconds) if is_here else None
-                decoder = DecoderModel(name, version, runner, path, gate)
+                decoder = DecoderModel(name, version, runner, paths[0], gate)
         except BaseException:
             runner.close()
             raise
-        return ServedModel(name, version, path, tensors, decoder, self._slo.get(name)), seen
+        return ServedModel(name, version, paths[0], tensors, decoder, self._slo.get(name)), seen
 
     def _placed_runner(self, name: str) -> ServedDecoder | None:
         """The runner of a decoder on a cluster."""

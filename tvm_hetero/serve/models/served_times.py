@@ -41,3 +41,7 @@ class ServedTimes(ModelTimes):
     def useful_shares(self, items: int) -> tuple[tuple[int, float], ...]:
         """As `ModelTimes.useful_shares`; each kind keeps, and forgets, its own."""
         return self._single.useful_shares(items) if items == 1 else super().useful_shares(items)
+
+    def margin(self, items: int, places: int) -> float:
+        """As `ModelTimes.margin`."""
+        return self._single.margin(items, places) if items == 1 else super().margin(items, places)

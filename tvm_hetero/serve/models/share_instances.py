@@ -14,6 +14,7 @@ from dataclasses import replace
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import RunError
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.serve.models.adapted_share import Adaptation, AdaptedShare
 from tvm_hetero.serve.models.share_plans import Cores, Shape, SharePlans
 from tvm_hetero.util.closeable import Closeable
 
@@ -27,6 +28,7 @@ class ShareInstances(Closeable):
     ----------
     most : how many are kept at most. One that is in use must not be among those that go: give at
         least twice as many as there are cores.
+    name, adaptation : of what is to be adapted (`adapted_share`); None: nothing is.
 
     Attributes
     ----------
@@ -34,8 +36,15 @@ class ShareInstances(Closeable):
     whole : runs the artifact's own plan.
     """
 
-    def __init__(self, executable: Executable, most: int) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        most: int,
+        name: str = "",
+        adaptation: Adaptation | None = None,
+    ) -> None:
         self._executable = executable
+        self._name, self._adaptation = name, adaptation
         self.plans = SharePlans(executable)
         self.whole = Executor(executable)
         self._most = most
@@ -68,19 +77,26 @@ class ShareInstances(Closeable):
             found = self.find(cores, shape)
             if found is not None:
                 return found
-            plan = self.plans.plan(cores, shape)
-            own = replace(
-                self._executable,
-                variants={_SHARE: plan.variant},
-                default=_SHARE,
-                schedule=plan.schedule,
-            )
-            made = Executor(own, beside=self.whole)
+            made = self._make(cores, shape)
             self._kept[cores, shape] = made
             while len(self._kept) > self._most:
                 _, oldest = self._kept.popitem(last=False)
                 oldest.close()
             return made
+
+    def _make(self, cores: Cores, shape: Shape) -> Executor:
+        plan = self.plans.plan(cores, shape)
+        if self._adaptation is not None and cores >= self.plans.cores:
+            return AdaptedShare(
+                self._executable, plan, shape, self.whole, self._name, self._adaptation
+            )
+        own = replace(
+            self._executable,
+            variants={_SHARE: plan.variant},
+            default=_SHARE,
+            schedule=plan.schedule,
+        )
+        return Executor(own, beside=self.whole)
 
     def close(self) -> None:
         """Stop all of them; what is in flight fails."""

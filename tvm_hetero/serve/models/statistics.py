@@ -30,6 +30,7 @@ class EndedQuery:
     queued, computed, whole : seconds before its first kernel, of computing, from door to end.
     items : elements of its inputs.
     slo : the seconds in which it should have been answered; None: it had no objective.
+    executions, together : as of `InferenceAnswer`; of one that was not answered 0 and 1.
     """
 
     model: str
@@ -41,6 +42,8 @@ class EndedQuery:
     whole: float = 0.0
     items: int = 0
     slo: float | None = None
+    executions: int = 0
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class ModelStatistics:
     last : when the last query came, by `time.time`; 0: none has.
     success, fail, queue, infer : of whole queries, and of their phases.
     decode, encode : from a request's bytes to arrays, and back.
-    by_items : of computing, by queries' numbers of elements.
+    by_items : of computing, by numbers of elements; of queries that were computed together, once.
     pending : queries that are in now.
     """
 
@@ -143,8 +146,10 @@ class ModelStatistics:
             self.success.add(query.whole)
             self.queue.add(query.queued)
             self.infer.add(query.computed)
-            self.by_items.setdefault(min(query.items, MOST_ITEMS), PhaseTime()).add(query.computed)
             self.items += query.items
-            self.executions += query.items
+            self.executions += query.executions
+            if query.executions:
+                items = min(query.items * query.together, MOST_ITEMS)
+                self.by_items.setdefault(items, PhaseTime()).add(query.computed)
         else:
             self.fail.add(query.whole)

@@ -8,7 +8,7 @@ in their order. Cancelling the query cancels what is in flight: the kernel that 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.serve.core.deadline import end_at
 from tvm_hetero.serve.core.query import Arrays, InferenceAnswer, InferenceQuery
 from tvm_hetero.serve.core.refusal import RequestError
+from tvm_hetero.serve.models.adapted_share import Adaptation
 from tvm_hetero.serve.models.share_instances import ShareInstances
 from tvm_hetero.util.closeable import Closeable
 
@@ -83,17 +84,28 @@ class TensorModel(Closeable):
     Parameters
     ----------
     most : executors of shares that are kept (`ShareInstances`).
+    batches : plans of the same model for several elements at once; closed with it.
+    adaptation : if what runs it is to be adapted (`adapted_share`).
 
     Attributes
     ----------
     name, version : by which clients ask for it.
-    instances : run one element each.
-    signature : of one element.
+    instances : run one element each; of a batch plan, as many as it is for.
+    signature : of one element; of a batch plan, of all of them.
     """
 
-    def __init__(self, name: str, version: str, executable: Executable, most: int = 8) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        executable: Executable,
+        most: int = 8,
+        batches: Sequence[TensorModel] = (),
+        adaptation: Adaptation | None = None,
+    ) -> None:
         self.name, self.version = name, version
-        self.instances = ShareInstances(executable, most)
+        self.batches = tuple(batches)
+        self.instances = ShareInstances(executable, most, name, adaptation)
         try:
             self.signature = signature_of(self.executor)
         except BaseException:
@@ -104,6 +116,11 @@ class TensorModel(Closeable):
     def executor(self) -> Executor:
         """Runs the artifact's own plan."""
         return self.instances.whole
+
+    @property
+    def size(self) -> int:
+        """How many elements its plan runs at once."""
+        return self.executor.batch
 
     async def compute(self, query: InferenceQuery) -> InferenceAnswer:
         """Outputs of a query by the artifact's own plan, at once.
@@ -134,10 +151,13 @@ class TensorModel(Closeable):
                 name: np.concatenate([as_array(value) for value in column])
                 for name, column in zip(names, zip(*rows, strict=True), strict=True)
             }
-        return InferenceAnswer(outputs, begun - query.arrived, time.monotonic() - begun)
+        computed = time.monotonic() - begun
+        return InferenceAnswer(outputs, begun - query.arrived, computed, query.items)
 
     def close(self) -> None:
         """Stop what runs it; what is in flight fails."""
+        for each in self.batches:
+            each.close()
         self.instances.close()
 
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from tvm_hetero import __version__
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.http.handler import ApiHandler, Permission
+from tvm_hetero.serve.http.door_checks import Permission
+from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import READY
 
 EXTENSIONS = (

@@ -14,7 +14,8 @@ from typing import ClassVar
 from tornado.web import HTTPError
 
 from tvm_hetero.report.schedule.gantt import STYLE
-from tvm_hetero.serve.http.handler import ApiHandler, Permission
+from tvm_hetero.serve.http.door_checks import Permission
+from tvm_hetero.serve.http.handler import ApiHandler
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -58,6 +58,7 @@ class ModelTimes:
         self.switch = switch
         self._samples: dict[_CellKey, deque[float]] = {}
         self._values: dict[_CellKey, float] = {}
+        self._margins: dict[_CellKey, float] = {}
         self._rows: dict[int, tuple[Pace, ...]] = {}
         self._useful: dict[int, tuple[tuple[int, float], ...]] = {}
         self._ratio = 1.0
@@ -102,20 +103,21 @@ class ModelTimes:
             if self._samples[key]:
                 self._update(key)
             else:
-                del self._samples[key], self._values[key]
+                del self._samples[key], self._values[key], self._margins[key]
                 self._change()
 
     def _forget_one(self) -> None:
         """The cell that was measured first; not L[1] or P, from which others are predicted."""
         key = next((key for key in self._samples if key[0] > 1), next(iter(self._samples)))
-        del self._samples[key], self._values[key]
+        del self._samples[key], self._values[key], self._margins[key]
         self._least.pop(key[0], None)
 
     def _update(self, key: _CellKey) -> None:
-        window = self._samples[key]
-        value = quantile(sorted(window), QUANTILE)
+        window = sorted(self._samples[key])
+        value = quantile(window, QUANTILE)
         if len(window) < FEW:
-            value = max(max(window), self._guess(*key))
+            value = max(window[-1], self._guess(*key))
+        self._margins[key] = value - quantile(window, 0.5)
         if abs(value - self._values.get(key, 0.0)) > _GRAIN * value:
             self._values[key] = value
             self._change()
@@ -145,6 +147,10 @@ class ModelTimes:
         """How many of so many places are worth using."""
         row = self.paces(items)
         return row.index(row[places - 1]) + 1
+
+    def margin(self, items: int, places: int) -> float:
+        """By how much (s) a cell is worth more than the median of its samples; 0 if it has none."""
+        return self._margins.get((items, places), 0.0)
 
     def _row(self, items: int) -> tuple[Pace, ...]:
         found: list[Pace] = []

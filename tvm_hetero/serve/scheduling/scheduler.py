@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import UsageError
@@ -124,6 +125,24 @@ class Scheduler(ABC):
     def foresee(self, query: Query, now: float) -> RefuseQuery | None:
         """The refusal that `arrive` would come to, as far as can be told; nothing is changed."""
         return None
+
+    def exchange(
+        self, numbers: Collection[int], query: Query, now: float
+    ) -> list[ShareDecision] | None:
+        """Let a query take the place of some that wait, and of one that comes, whose deadline it
+        has; None: it would be late for one of them, and nothing is changed.
+
+        A policy that knows no such thing never does it.
+
+        Parameters
+        ----------
+        query : of one of the numbers, which stays in use; the others are free.
+        """
+        return None
+
+    def can_exchange(self, numbers: Collection[int], query: Query, now: float) -> bool:
+        """Whether `exchange` would; nothing is changed."""
+        return False
 
     def turned_away(self, query: Query, refusal: RefuseQuery) -> None:
         """A query was refused by what `foresee` said, and does not arrive."""

@@ -16,6 +16,7 @@ from tvm_hetero.frontends.huggingface.encoders.graph import EncoderGraph
 from tvm_hetero.frontends.huggingface.encoders.inputs import EncoderInput, refuse_others
 from tvm_hetero.frontends.huggingface.encoders.stored import StoredWeights
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, SOURCE
+from tvm_hetero.util.tvm_state import one_thread
 from tvm_hetero.util.untrusted_names import identifier
 
 Inputs = Callable[[EncoderConfig, Mapping[str, tuple[int, ...]]], dict[str, EncoderInput]]
@@ -35,6 +36,7 @@ _BUILDERS: dict[str, tuple[Inputs, Emit]] = {
 }
 
 
+@one_thread
 def encoder_from_huggingface(
     folder: str | os.PathLike[str], *, shapes: Mapping[str, tuple[int, ...]] | None = None
 ) -> tvm.IRModule:

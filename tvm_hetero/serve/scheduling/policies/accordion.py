@@ -91,6 +91,8 @@ class Accordion(MalleableShares):
         price = self.pressure.price(work, query.priority)
         if work * price <= 1:
             return False
+        if not self.running and not self._waiting:
+            self.pressure.doubt()
         reason = "it takes more place-seconds than lighter queries leave that are refused now"
         self._refuse(query, reason, 1 / price, work, self._patience(query))
         return True

@@ -3,7 +3,8 @@
     start      reservations that are due, and those that can begin now after all
     hurry      the first high one that waits is given places by low ones that have slack
     widen      idle places that nobody has reserved go to who has least slack, as long as that
-               makes it quicker; `spare` stay free for the next query to begin on
+               makes it quicker; `spare` stay free for the next query to begin on, unless who
+               runs may be late without
 
 Who is let in, and with which reservation, is `accordion`'s. All that is done here fits the calendar
 beside what is reserved, so no promise is broken by it.
@@ -12,6 +13,8 @@ beside what is reserved, so no promise is broken by it.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare
@@ -25,12 +28,14 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
 )
 from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, RoomSearch
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
-from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
+from tvm_hetero.serve.scheduling.query import Priority, Query, ShareDecision, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
 _EPS = 1e-9
 # For how many times its least latency a query without deadline waits as a low one.
 _PATIENCE = 10.0
+# A query whose slack is less than so many margins (`ModelTimes.margin`) may well be late.
+_SURE = 2.0
 
 
 class MalleableShares(Scheduler):
@@ -61,10 +66,54 @@ class MalleableShares(Scheduler):
     def _accept(self, query: Query, reservation: Reservation, now: float) -> None:
         self._waiting[query.number] = WaitingQuery(query, reservation, self._aged_at(query))
 
+    # ------------------------------------------------------------------ one for several
+
+    def exchange(
+        self, numbers: Collection[int], query: Query, now: float
+    ) -> list[ShareDecision] | None:
+        """As `Scheduler.exchange`: what is reserved for others stays so."""
+        found = self._exchanged(numbers, query, now)
+        if found is None:
+            return None
+        freed = sum(self._work(self._waiting[number].query) for number in numbers)
+        self.pressure.arrive(max(0.0, self._work(found[0]) - freed), query.priority)
+        for number in numbers:
+            self._forget(number)
+        self._accept(*found, now)
+        self._freed = True
+        return self._decide(now)
+
+    def can_exchange(self, numbers: Collection[int], query: Query, now: float) -> bool:
+        """As `Scheduler.can_exchange`."""
+        return self._exchanged(numbers, query, now) is not None
+
+    def _exchanged(
+        self, numbers: Collection[int], query: Query, now: float
+    ) -> tuple[Query, Reservation] | None:
+        """The query with the earliest deadline of all for which it stands, and its reservation."""
+        if not self._waiting.keys() >= set(numbers):
+            return None
+        calendar = self._calendar(now)
+        for number in numbers:
+            spot = self._waiting[number].reservation
+            calendar.take(spot.start, spot.end, -spot.share)
+        first = min(self._waiting[number].query.deadline for number in numbers)
+        wanted = [min(first, query.deadline)]
+        if self.options.best_effort:  # the one that comes may be late, those that wait may not
+            wanted.append(first)
+        for deadline in wanted:
+            whole = replace(query, deadline=max(deadline, math.nextafter(query.arrival, math.inf)))
+            found = place(whole, self._shares(whole), calendar, now)
+            if found is not None and found.end < math.inf:
+                return whole, found
+        return None
+
     # ------------------------------------------------------------------ at every event
 
     def _plan(self, now: float) -> None:
-        if not self._waiting and not any(each.query.items > 1 for each in self.running.values()):
+        if not self._waiting and not any(
+            each.query.items > 1 or each.course.entered(now) == 0 for each in self.running.values()
+        ):
             return  # nobody to be started, and nobody whose share can still be changed
         self._widen_promised(now)
         calendar = self._calendar(now)
@@ -135,21 +184,32 @@ class MalleableShares(Scheduler):
             self._use(first.query, room, now)
 
     def _widen_idle(self, now: float) -> None:
-        """Give idle places to who has least slack, as long as nobody has reserved them."""
-        idle = self.pool.free - self._spare()
+        """Give idle places to who has least slack, as long as nobody has reserved them.
+
+        Who may be late, as measured times differ, gets spare ones, too: a share that is just
+        enough for what is predicted is too small for what comes of it one time in ten.
+        """
+        idle, spare = self.pool.free, self._spare()
         if idle <= 0 or not self.running:
             return
         calendar = self._calendar(now)
         able = [each for each in self.running.values() if each.settled and each.share < self.most]
         for running in sorted(able, key=lambda each: (each.slack, each.query.number)):
-            if idle <= 0:
-                return
-            share = self._wider(running, min(self.most, running.share + idle), calendar, now)
+            more = idle if self._is_unsure(running) else idle - spare
+            if more <= 0:
+                continue
+            share = self._wider(running, min(self.most, running.share + more), calendar, now)
             if share > running.share:
                 idle -= share - running.share
                 calendar.take(now, expected_end(running.course, now), -running.share)
                 self._resize(running, share, now)
                 calendar.take(now, running.course.finish, share)
+
+    def _is_unsure(self, running: RunningQuery) -> bool:
+        """Whether it may well be late, as far as measured times differ."""
+        times = self.profile.times(running.query.model)
+        margin = times.margin(running.query.items, running.share)
+        return running.slack < _SURE * margin
 
     def _wider(self, running: RunningQuery, most: int, calendar: PlaceCalendar, now: float) -> int:
         """The share with which it ends soonest; a larger one has to be worth it."""

@@ -1,0 +1,82 @@
+"""What a request's head is held against before its body comes: host, key, length."""
+
+from __future__ import annotations
+
+import hmac
+from enum import Enum
+from http import HTTPStatus
+
+from tornado.httputil import HTTPServerRequest
+
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.core.refusal import TOO_LARGE, AccessError, RefusedError
+from tvm_hetero.serve.http.context import ServeContext
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Permission(Enum):
+    """Who may ask: anyone, who has the key, who has the admin's key (and only with --admin)."""
+
+    OPEN = "open"
+    KEY = "key"
+    ADMIN = "admin"
+
+
+def check_host(request: HTTPServerRequest, context: ServeContext) -> None:
+    """Refuse who calls a server on loopback by a name that is none of this machine's.
+
+    Raises
+    ------
+    AccessError
+        If a page of strangers may have been given our address by DNS.
+    """
+    if not context.is_loopback:
+        return
+    options, name = context.options, request.host_name
+    if name.lower() not in _LOCAL and name not in (options.host, *options.hosts):
+        raise AccessError(
+            "this server is for this machine alone and is not known by that name; allow it "
+            "with --allow-host", HTTPStatus.MISDIRECTED_REQUEST,
+        )  # fmt: skip
+
+
+def check_key(request: HTTPServerRequest, options: ServeOptions, permission: Permission) -> None:
+    """Refuse who has not the key that a route wants; compared in constant time.
+
+    Raises
+    ------
+    AccessError
+        If it is missing or wrong, or administration is off.
+    """
+    is_admin = permission is Permission.ADMIN
+    if is_admin and not options.admin:
+        raise AccessError(
+            "administration is off; start the server with --admin", HTTPStatus.FORBIDDEN
+        )
+    wanted = (options.admin_key if is_admin else None) or options.key
+    if permission is Permission.OPEN or wanted is None:
+        return
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode()):
+        raise AccessError("the key is missing or wrong; expected the header 'Authorization: "
+                          "Bearer KEY'", HTTPStatus.UNAUTHORIZED)  # fmt: skip
+
+
+def check_size(request: HTTPServerRequest, limit: int) -> None:
+    """Refuse a body of which is announced that it has more bytes than the limit.
+
+    Raises
+    ------
+    RefusedError
+        If it has.
+    """
+    length = request.headers.get("Content-Length", "0")
+    if length.isdecimal() and int(length) > limit:
+        raise too_large(f"{length} bytes, more", limit)
+
+
+def too_large(what: str, limit: int) -> RefusedError:
+    """The refusal of a body."""
+    return RefusedError(f"the body has {what} than the {limit} bytes that are allowed",
+                        reason=TOO_LARGE, status=413)  # fmt: skip
