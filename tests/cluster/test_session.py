@@ -10,7 +10,7 @@ import pytest
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import first_line
 from tvm_hetero.cluster.node import Node
-from tvm_hetero.cluster.session import ClusterSession
+from tvm_hetero.cluster.session import ClusterSession, not_started
 from tvm_hetero.errors import UsageError
 
 
@@ -22,6 +22,15 @@ def test_an_address_where_nobody_is_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match=f"there is no Ray at address '{address}' .*refused"):
         ClusterSession(Description(address, (NodeRow("a"),)))
     assert time.monotonic() - began < 20  # loading Ray is most of it
+
+
+def test_why_ray_does_not_start_is_told() -> None:
+    told = str(not_started(Exception("The node timed out\x1b[2J.\nmore"), "/tmp"))
+    assert told.startswith(
+        "no Ray could be started on this machine: The node timed out\\x1b[2J. It"
+    )
+    assert "/dev/shm and room in /tmp" in told and "address: auto" in told
+    assert "None" not in str(not_started(Exception(), "/tmp"))
 
 
 def test_a_driver_from_outside_is_refused() -> None:

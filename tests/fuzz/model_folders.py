@@ -86,7 +86,7 @@ def _change(path: Path, rng: random.Random) -> None:
     if path.suffix == ".json" and raw[:1] == b"{" and raw[-1:] in b"}\n":
         try:
             path.write_bytes(mutate_json(raw, rng))
-        except ValueError:  # it was changed before and is none any more
+        except (ValueError, RecursionError):  # it was changed before and is none any more
             path.write_bytes(mutate_bytes(raw, rng))
     elif path.suffix == ".safetensors" and len(raw) > 8:
         path.write_bytes(_change_tensors(raw, rng))
@@ -105,7 +105,7 @@ def _change_tensors(raw: bytes, rng: random.Random) -> bytes:
         return mutate_bytes(raw, rng)
     try:
         header = mutate_json(header, rng)
-    except ValueError:
+    except (ValueError, RecursionError):
         header = mutate_bytes(header, rng)
     return struct.pack("<Q", len(header)) + header + data
 

@@ -24,6 +24,20 @@ def test_there_is_an_answer_to_each(attempt: Callable[[int], Verdict]) -> None:
     assert counts[TAKEN] and counts[REFUSED]  # neither all broken nor all whole
 
 
+@pytest.mark.parametrize(
+    ("attempt", "seed", "told"),
+    [  # each found by the commands once
+        (model_folders.attempt, 1356, "eos_token has half a character"),
+        (model_folders.attempt, 1383, "the chat template cannot be read"),
+        (relay_programs.attempt, 1339, "has no mapping of attributes"),
+        (relay_programs.attempt, 1664, "flooat32"),
+    ],
+)
+def test_what_was_none_once_is_one(attempt: Callable[[int], Verdict], seed: int, told: str) -> None:
+    verdict = attempt(seed)
+    assert verdict.status == REFUSED and told in verdict.told
+
+
 def refuses(text: str) -> None:
     raise ModelError(text)
 

@@ -22,9 +22,10 @@ from typing import Any
 
 from tvm_hetero.cluster.description import LOCAL, Description, NodeRow
 from tvm_hetero.cluster.transport.ray_import import import_ray
-from tvm_hetero.errors import UsageError
+from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.processes.signals import take_signals_back
 from tvm_hetero.util.leftovers import make_folder, remove
+from tvm_hetero.util.untrusted_names import printable
 
 WATCH = "watch"
 # Addresses that can be looked at, and the seconds in which they must answer.
@@ -52,6 +53,21 @@ _OWN = {
 
 class StandIn:
     """An actor for the driver, where no node is on its machine: channels lead to actors alone."""
+
+
+def not_started(error: Exception, place: str) -> RunError:
+    """What is told where Ray does not start: its first line, what it needs, what else there is.
+
+    Parameters
+    ----------
+    error, place : Ray's own, and the folder in which it wanted to begin.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return RunError(
+        f"no Ray could be started on this machine: {printable(lines[0], 300)} It wants a core for "
+        f"some seconds, {_STORE_BYTES:,} bytes of /dev/shm and room in {place}: try again when the "
+        "machine is idle, or join a Ray that runs ('address: auto')"
+    )
 
 
 class ClusterSession:
@@ -152,6 +168,9 @@ class ClusterSession:
                 address="local", include_dashboard=False, object_store_memory=_STORE_BYTES,
                 _temp_dir=str(self._folder), **quiet,
             )  # fmt: skip
+        except Exception as error:  # Ray raises nothing more particular
+            self.close()
+            raise not_started(error, place) from error
         except BaseException:
             self.close()
             raise

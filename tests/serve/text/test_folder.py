@@ -46,6 +46,8 @@ def test_templates_may_use_what_those_of_transformers_may():
         "{{ ''.__class__.__mro__ }}",
         "{{ messages[9].content.nothing }}",
         "{{ range(10000000) | list }}",
+        "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+        "{{ 1 // 0 }}",
     ],
 )
 def test_a_template_can_refuse_but_change_or_reach_nothing(source):
@@ -63,6 +65,22 @@ def test_a_template_stands_in_a_file_of_its_own_or_among_several(tmp_path):
     assert read_texts(tmp_path).chat.render(CHAT) == "2"
     (tmp_path / "chat_template.jinja").write_text("{% for %}")
     with pytest.raises(ModelError, match="cannot be read"):
+        read_texts(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["{{" + "[" * 9000, "{{ '{' " + "+'a'" * 9000 + "}}"])
+def test_a_template_that_is_too_deep_is_none(source):
+    with pytest.raises(ModelError, match="chat template cannot be read"):
+        ChatTemplate(source, {})
+
+
+def test_half_a_character_is_no_text(tmp_path):
+    write_texts(tmp_path)
+    tokenizer = read_texts(tmp_path).tokenizer
+    with pytest.raises(UsageError, match=r"'a\\udcff' has half a character"):
+        tokenizer.encode("a\udcff")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"bos_token": "\ud800"}))
+    with pytest.raises(ModelError, match="bos_token has half a character"):
         read_texts(tmp_path)
 
 

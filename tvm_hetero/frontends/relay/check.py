@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tvm import relax
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.relay.core.arrays import dtype_of
 from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
 from tvm_hetero.frontends.relay.core.program import (
     Expr,
@@ -147,5 +148,9 @@ def _stand_in(step: FlatStep) -> relax.Expr | list[relax.Expr] | None:
 
 def _zeros(kind: object) -> relax.Expr | None:
     if not isinstance(kind, RelayTensorType) or None in kind.shape:
+        return None
+    try:
+        dtype_of(kind.dtype)
+    except ModelError:  # whose makers are told of
         return None
     return relax.BlockBuilder().normalize(relax.op.zeros(kind.shape, kind.dtype))

@@ -19,6 +19,13 @@ import jinja2.parser
 import jinja2.sandbox
 
 from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.util.untrusted_names import printable
+
+# What a program raises that goes wrong.
+_FAILS = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
 
 Messages = Sequence[Mapping[str, Any]]
 
@@ -61,8 +68,12 @@ class ChatTemplate:
         environment.globals["strftime_now"] = _now
         try:
             self._template = environment.from_string(source)
-        except jinja2.TemplateError as error:
-            raise ModelError(f"the chat template cannot be read: {error}") from None
+        # SyntaxError, ...: jinja2 makes Python of it, and Python may refuse that.
+        except (jinja2.TemplateError, SyntaxError, *_FAILS) as error:
+            raise ModelError(
+                f"the chat template cannot be read ({printable(error, 200)}); copy it from the "
+                "model's folder again"
+            ) from None
         self._names = dict(names)
         self.source = source
 
@@ -79,8 +90,10 @@ class ChatTemplate:
                 **self._names, messages=[dict(each) for each in messages],
                 tools=None, documents=None, add_generation_prompt=True,
             )  # fmt: skip
-        except (jinja2.TemplateError, TypeError, ValueError, KeyError, OverflowError) as error:
-            raise UsageError(f"the model's chat template refuses these messages: {error}") from None
+        except (jinja2.TemplateError, *_FAILS) as error:
+            raise UsageError(
+                f"the model's chat template refuses these messages: {printable(error, 300)}"
+            ) from None
 
 
 def _to_json(value: Any, indent: int | None = None, **_: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from tvm_hetero.decoders.text_files import CHAT_TEMPLATE, TOKENIZER, TOKENIZER_CONFIG
 from tvm_hetero.errors import ModelError
 from tvm_hetero.serve.text.chat_template import ChatTemplate
-from tvm_hetero.serve.text.tokenizer import TextTokenizer
+from tvm_hetero.serve.text.tokenizer import TextTokenizer, is_whole
 from tvm_hetero.util.plain_file import read_plain_text
 from tvm_hetero.util.untrusted_names import printable
 
@@ -88,6 +88,10 @@ def _special_names(settings: Mapping[str, Any]) -> dict[str, str]:
     for key, value in settings.items():
         text = value.get("content") if isinstance(value, dict) else value
         if key.endswith("_token") and isinstance(text, str):
+            if not is_whole(text):
+                raise ModelError(
+                    f"{TOKENIZER_CONFIG}: {key} has half a character, which no text has"
+                )
             found[key] = text
     return found
 

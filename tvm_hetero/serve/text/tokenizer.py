@@ -11,7 +11,8 @@ from typing import Any
 
 import tokenizers
 
-from tvm_hetero.errors import ModelError
+from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
 
 # Characters that a text may have more than its tokens: what a tokenizer drops, such as blanks.
@@ -47,7 +48,15 @@ class TextTokenizer:
         self._bytes: dict[int, bytes] = {}
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """The tokens of a text; `special`: with those that the model wants around it."""
+        """The tokens of a text; `special`: with those that the model wants around it.
+
+        Raises
+        ------
+        UsageError
+            If it has half a character, as what is no UTF-8 has.
+        """
+        if not is_whole(text):
+            raise UsageError(f"{quote(text, 60)} has half a character; expected text in UTF-8")
         return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
     def find_doubled_start(self, text: str, tokens: Sequence[int]) -> str | None:
@@ -108,6 +117,11 @@ class TextTokenizer:
         if self._kinds & {"Metaspace", "Replace"}:
             return str(name).replace("▁", " ").encode()
         return self.decode([token]).encode()
+
+
+def is_whole(text: str) -> bool:
+    """Whether each character is one: JSON, and arguments that are no UTF-8, may have halves."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _leading(tokens: Sequence[int], token: int) -> int:

@@ -33,7 +33,10 @@ class Attributes(GraphValues):
                 f"{_MOST_FIELDS}"
             )
         if "__dict__" in node.fields:
-            return (yield self.field(node, "__dict__")) or {}
+            held = yield self.field(node, "__dict__")
+            if held is not None and not isinstance(held, dict):
+                raise ModelError(f"{self.name}: {node} has no mapping of attributes; damaged")
+            return held or {}
         found = {}
         for name, text in node.fields.items():
             found[name] = yield self._attribute(node, name, text)
