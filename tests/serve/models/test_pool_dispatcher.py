@@ -132,6 +132,17 @@ def test_a_deadline_ends_it_wherever_it_stands(served):
     assert pool.is_idle()
 
 
+def test_what_its_deadline_ended_takes_at_least_as_long(served):
+    pool = served("one-stage")
+    times, (key,) = pool.pool.profile.times, pool.pool.profile.models
+    for _ in range(5):  # as if it had been measured to be quick
+        times(key).add(0, 1, 1e-9)
+        times(key).add(4000, 1, 1e-5)
+    with pytest.raises(DeadlineError):
+        run(pool.ask(4000, deadline=time.monotonic() + 0.02))
+    assert pool.pool.profile.latency(key, 4000, 1) > 1e-4
+
+
 def test_who_hangs_up_leaves_no_core_in_use(served):
     pool = served()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.serve.scheduling.course import Pace
-from tvm_hetero.serve.scheduling.profile import ModelTimes
+from tvm_hetero.serve.scheduling.profile import ModelTimes, UsefulShare
 
 
 class ServedTimes(ModelTimes):
@@ -38,7 +38,7 @@ class ServedTimes(ModelTimes):
         """Fill and period of so many items on at most 1, 2, ... places."""
         return self._single.paces(items) if items == 1 else super().paces(items)
 
-    def useful_shares(self, items: int) -> tuple[tuple[int, float], ...]:
+    def useful_shares(self, items: int) -> tuple[UsefulShare, ...]:
         """As `ModelTimes.useful_shares`; each kind keeps, and forgets, its own."""
         return self._single.useful_shares(items) if items == 1 else super().useful_shares(items)
 

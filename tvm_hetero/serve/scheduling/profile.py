@@ -6,10 +6,11 @@ Cells, each with a sliding window of samples:
     P[model][places]            seconds between the ends of two items
 
 A cell is worth the q90 of its window (`QUANTILE`), so that a promise holds nine times of ten: more
-than a mean would, as Orloj (arXiv:2209.00159) argues. Fewer than `FEW` samples count as the
-largest of them and what was predicted. A cell without samples is predicted by the plan's seconds,
-times the median of what measured cells of that model take over what was predicted of them; other
-items than measured ones by L[1] + (items - 1) * P.
+than a mean would, as Orloj (arXiv:2209.00159) argues. q90s of queries that wait for each other do
+not add up: what others wait for is `typical`, by medians, and only who asks has its `margin` on
+top. Fewer than `FEW` samples count as the largest of them and what was predicted. A cell without
+samples is predicted by the plan's seconds, times the median of what measured cells of that model
+take over what was predicted of them; other items than measured ones by L[1] + (items - 1) * P.
 
 More places are never predicted slower than fewer (`paces` takes the best of at most k places): who
 has k may leave some idle. Whoever runs a query on k places therefore asks `shape`, which is how
@@ -21,6 +22,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.course import Pace
@@ -45,6 +47,14 @@ _GRAIN = 1e-3
 _CellKey = tuple[int, int]
 
 
+class UsefulShare(NamedTuple):
+    """Seconds that a query typically takes on so many places; it may take `margin` more."""
+
+    places: int
+    seconds: float
+    margin: float
+
+
 class ModelTimes:
     """The cells of one model; `predicted` are fill and period on 1, 2, ... places."""
 
@@ -60,7 +70,7 @@ class ModelTimes:
         self._values: dict[_CellKey, float] = {}
         self._margins: dict[_CellKey, float] = {}
         self._rows: dict[int, tuple[Pace, ...]] = {}
-        self._useful: dict[int, tuple[tuple[int, float], ...]] = {}
+        self._useful: dict[int, tuple[UsefulShare, ...]] = {}
         self._ratio = 1.0
         self._faith = 1.0  # in what is predicted
         self._least: dict[int, float] = {}  # that so many items have ever taken
@@ -117,9 +127,10 @@ class ModelTimes:
         value = quantile(window, QUANTILE)
         if len(window) < FEW:
             value = max(window[-1], self._guess(*key))
-        self._margins[key] = value - quantile(window, 0.5)
-        if abs(value - self._values.get(key, 0.0)) > _GRAIN * value:
-            self._values[key] = value
+        margin, grain = value - quantile(window, 0.5), _GRAIN * value
+        changed = abs(value - self._values.get(key, 0.0)) > grain
+        if changed or abs(margin - self._margins.get(key, 0.0)) > grain:
+            self._values[key], self._margins[key] = value, margin
             self._change()
 
     def _change(self) -> None:
@@ -134,13 +145,18 @@ class ModelTimes:
             row = self._rows[items] = self._row(items)
         return row
 
-    def useful_shares(self, items: int) -> tuple[tuple[int, float], ...]:
-        """Shares that are quicker than all smaller ones, with the seconds that they take."""
+    def useful_shares(self, items: int) -> tuple[UsefulShare, ...]:
+        """Shares that are quicker than all smaller ones."""
         found = self._useful.get(items)
         if found is None:
             seconds = [pace.seconds(items) for pace in self.paces(items)]
             quicker = (k for k in range(len(seconds)) if k == 0 or seconds[k] < seconds[k - 1])
-            found = self._useful[items] = tuple((k + 1, seconds[k]) for k in quicker)
+            found = self._useful[items] = tuple(
+                UsefulShare(
+                    k + 1, seconds[k] - self.margin(items, k + 1), self.margin(items, k + 1)
+                )
+                for k in quicker
+            )
         return found
 
     def shape(self, items: int, places: int) -> int:
@@ -149,8 +165,16 @@ class ModelTimes:
         return row.index(row[places - 1]) + 1
 
     def margin(self, items: int, places: int) -> float:
-        """By how much (s) a cell is worth more than the median of its samples; 0 if it has none."""
-        return self._margins.get((items, places), 0.0)
+        """By how much (s) so many items on at most so many places may take longer than typically.
+
+        What a cell is worth above the median of its samples; 0 if it has none.
+        """
+        return self._margins.get((items, self.shape(items, places)), 0.0)
+
+    def typical(self, items: int, places: int) -> Pace:
+        """As `paces` of so many places, by medians: what a query that others wait for takes."""
+        pace = self.paces(items)[places - 1]
+        return Pace(max(pace.fill - self.margin(items, places), pace.period), pace.period)
 
     def _row(self, items: int) -> tuple[Pace, ...]:
         found: list[Pace] = []

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.calendar import Reservation
-from tvm_hetero.serve.scheduling.course import Course, NewShare
+from tvm_hetero.serve.scheduling.course import Course, NewShare, Pace
 from tvm_hetero.serve.scheduling.pool import PlacePool
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import (
@@ -185,7 +185,7 @@ class Scheduler(ABC):
     def _start(self, query: Query, share: int, now: float) -> RunningQuery:
         """Run a query on so many free places."""
         places = self.pool.take(query.number, share)
-        pace = self.profile.pace(query.model, query.items, share)
+        pace = self._pace_of(query, share)
         course = Course.begin(query.items, share, pace, now)
         running = self.running[query.number] = RunningQuery(query, places, course, needed=share)
         self._decisions.append(StartQuery(query.number, places))
@@ -218,9 +218,12 @@ class Scheduler(ABC):
     def resized(self, running: RunningQuery, share: int, now: float) -> NewShare:
         """What would become of a running query's course with another share from `now` on."""
         query = running.query
-        times = self.profile.times(query.model)
-        pace = times.paces(query.items)[share - 1]
-        return running.course.resized(now, share, pace, times.switch)
+        switch = self.profile.times(query.model).switch
+        return running.course.resized(now, share, self._pace_of(query, share), switch)
+
+    def _pace_of(self, query: Query, share: int) -> Pace:
+        """By what a running query's course is predicted."""
+        return self.profile.pace(query.model, query.items, share)
 
     def _refuse(
         self, query: Query, reason: str, limit: float, value: float, retry: float | None

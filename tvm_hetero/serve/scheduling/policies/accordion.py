@@ -6,7 +6,8 @@ What is fact in it and what our own: docs/accordion.md. At every event, in this 
                or room that running ones with slack make for it (`squeeze.RoomSearch`): a high    2
                one is given places by low and high ones, a low one by low ones;
                or one in a new order of all that wait, high before low and each by its deadline,   3
-               in which all still meet theirs; else it is refused, with its predicted end
+               in which all still meet theirs; or one with which it typically is in time;          4
+               else it is refused, with its predicted end
     start, hurry, widen      what waits and what runs (`malleable`)
 
 A promise (an accepted query's predicted end by its deadline) is never broken by later decisions:
@@ -50,14 +51,18 @@ class Accordion(MalleableShares):
         if self._outweighs(query, work):
             return
         if query.deadline == math.inf:
-            self._start(query, shares[-1][0], now)  # each is quicker than those before it
+            self._start(query, shares[-1].places, now)  # each is quicker than those before it
             return
         guard = self._guard(query, work)
         for free in dict.fromkeys((guard, 0)):
-            for share, seconds in shares:
-                if now + seconds <= query.deadline + _EPS and share + free <= self.pool.count:
+            for share, seconds, margin in shares:
+                in_time = now + seconds + margin <= query.deadline + _EPS
+                if in_time and share + free <= self.pool.count:
                     self._start(query, share, now)
                     return
+        if now + shares[-1].seconds <= query.deadline + _EPS:
+            self._start(query, shares[-1].places, now)  # typically in time
+            return
         self._refuse_late(query, self._calendar(now), now)
 
     def _receive_beside(self, query: Query, now: float) -> None:
@@ -76,10 +81,19 @@ class Accordion(MalleableShares):
         if found is not None and not (query.deadline == math.inf and self._waiting):
             self._accept(query, found, now)
         elif not self._reorder(query, now):
+            found = found or self._hope(query, calendar, now)
             if found is not None:
                 self._accept(query, found, now)
             else:
                 self._refuse_late(query, calendar, now)
+
+    def _hope(self, query: Query, calendar: PlaceCalendar, now: float) -> Reservation | None:
+        """Where it is typically in time, though not nine times of ten; on all that it can have.
+
+        A refusal is a violation for certain, a try is one half of the time, and what it takes of
+        others is what a promise would take, too.
+        """
+        return place(query, self._shares(query)[::-1], calendar, now, is_hope=True)
 
     def _outweighs(self, query: Query, work: float) -> bool:
         """Refuse a query that would keep out lighter ones of which that costs more.
@@ -91,8 +105,6 @@ class Accordion(MalleableShares):
         price = self.pressure.price(work, query.priority)
         if work * price <= 1:
             return False
-        if not self.running and not self._waiting:
-            self.pressure.doubt()
         reason = "it takes more place-seconds than lighter queries leave that are refused now"
         self._refuse(query, reason, 1 / price, work, self._patience(query))
         return True
@@ -118,6 +130,8 @@ class Accordion(MalleableShares):
         if self.options.shrink and self._room(query, calendar, now, low_only=low_only) is not None:
             return None
         if self._reordered(query, now) is not None:
+            return None
+        if self._hope(query, calendar, now) is not None:
             return None
         return self._late_refusal(query, calendar, now)
 
@@ -176,10 +190,11 @@ class Accordion(MalleableShares):
 
     def _late_refusal(self, query: Query, calendar: PlaceCalendar, now: float) -> RefuseQuery:
         shares = self._shares(query)
-        least, number = shares[-1][1], query.number
+        least, number = shares[-1].seconds + shares[-1].margin, query.number
         if least > query.slo:
             reason = "it takes longer than its deadline allows, even alone on all places"
             return RefuseQuery(number, reason, query.slo, least, None)
-        end = soonest(shares, calendar, now).end
+        spot = soonest(shares, calendar, now)
+        end = spot.end + self._margin(query, spot.share)
         reason = "it would end after its deadline, behind what was accepted before"
         return RefuseQuery(number, reason, query.slo, end - query.arrival, end - query.deadline)

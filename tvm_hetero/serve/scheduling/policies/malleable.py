@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
-from tvm_hetero.serve.scheduling.course import NewShare
+from tvm_hetero.serve.scheduling.course import NewShare, Pace
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
 from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
@@ -27,7 +27,7 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
     soonest,
 )
 from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, RoomSearch
-from tvm_hetero.serve.scheduling.profile import ServiceProfile
+from tvm_hetero.serve.scheduling.profile import ServiceProfile, UsefulShare
 from tvm_hetero.serve.scheduling.query import Priority, Query, ShareDecision, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
@@ -35,7 +35,7 @@ _EPS = 1e-9
 # For how many times its least latency a query without deadline waits as a low one.
 _PATIENCE = 10.0
 # A query whose slack is less than so many margins (`ModelTimes.margin`) may well be late.
-_SURE = 2.0
+_SURE = 3.0
 
 
 class MalleableShares(Scheduler):
@@ -205,11 +205,16 @@ class MalleableShares(Scheduler):
                 self._resize(running, share, now)
                 calendar.take(now, running.course.finish, share)
 
+    def _pace_of(self, query: Query, share: int) -> Pace:
+        """Typical: others wait for its end, and margins of a chain of ends do not add up."""
+        return self.profile.times(query.model).typical(query.items, share)
+
     def _is_unsure(self, running: RunningQuery) -> bool:
         """Whether it may well be late, as far as measured times differ."""
-        times = self.profile.times(running.query.model)
-        margin = times.margin(running.query.items, running.share)
-        return running.slack < _SURE * margin
+        return running.slack < _SURE * self._margin(running.query, running.share)
+
+    def _margin(self, query: Query, share: int) -> float:
+        return self.profile.times(query.model).margin(query.items, share)
 
     def _wider(self, running: RunningQuery, most: int, calendar: PlaceCalendar, now: float) -> int:
         """The share with which it ends soonest; a larger one has to be worth it."""
@@ -240,7 +245,9 @@ class MalleableShares(Scheduler):
             return self.resized(running, share, now)
 
         times, free = self.profile.times(query.model), self.pool.free
-        return RoomSearch(query, times, self.most, free, calendar, donors, resized, now).find()
+        return RoomSearch(
+            query, times, self.most, free, calendar, donors, resized, self._margin, now
+        ).find()
 
     def _use(self, query: Query, room: MadeRoom, now: float) -> None:
         """Take what others give, and start at once if that was meant."""
@@ -260,9 +267,9 @@ class MalleableShares(Scheduler):
         has only one share on which it runs at all."""
         shares = self._shares(query)
         if query.deadline == math.inf:
-            return min(share * seconds for share, seconds in shares)
-        enough = (share * seconds for share, seconds in shares if seconds <= query.slo)
-        return next(enough, shares[0][1])
+            return min(each.places * each.seconds for each in shares)
+        enough = (s.places * s.seconds for s in shares if s.seconds + s.margin <= query.slo)
+        return next(enough, shares[0].seconds)
 
     def _patience(self, query: Query) -> float:
         """The SLO of a query; of one without deadline, for how long it waits as a low one."""
@@ -294,7 +301,7 @@ class MalleableShares(Scheduler):
             calendar.take(spot.start, spot.end, spot.share)
         return calendar
 
-    def _shares(self, query: Query) -> tuple[tuple[int, float], ...]:
+    def _shares(self, query: Query) -> tuple[UsefulShare, ...]:
         """Shares that a query may have and that are worth it, and what it takes with each."""
         found = self.profile.times(query.model).useful_shares(query.items)
         if found[-1][0] > self.most:

@@ -13,8 +13,7 @@ place-seconds:
     worth    a query is worth its places if  w * price <= 1
 
 A high query is compared with high ones alone, a low one with all. Where nothing light is refused,
-the price is 0 and every query is worth its places. Losses that keep heavy ones from idle places are
-forgotten one by one (`Pressure.doubt`).
+the price is 0 and every query is worth its places.
 
 `spare` places are kept from widening, for queries that come and cannot wait. It begins with half
 of the pool; one more after a query was refused that would have had a place, had others not been
@@ -81,15 +80,6 @@ class Pressure:
         if avoidable:
             self._calm = 0
             self.spare = min(self._most, self.spare + 1)
-
-    def doubt(self) -> None:
-        """A query was refused by its weight while all places were free: the oldest loss is not
-        counted any more. After an overload heavy ones would else be kept from idle places until
-        `_WINDOW` others have come."""
-        oldest = next((each for each in self._seen if each.lost), None)
-        if oldest is not None:
-            oldest.lost = False
-            self._count_lost(-1, oldest.work)
 
     def _count_lost(self, count: int, work: float) -> None:
         self._lost[0] += count

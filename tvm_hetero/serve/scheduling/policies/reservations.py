@@ -3,7 +3,8 @@
 The calendar holds what runs until its predicted end and what is reserved. A query gets the fewest
 places with which it meets its deadline, as early as they are free:
 
-    place     least k with  t_k + L(k) <= deadline,  t_k = earliest time that k are free for L(k)
+    place     least k with  t_k + L(k) + margin(k) <= deadline,
+              t_k = earliest time that k are free for L(k)
     soonest   the k with the least t_k + L(k), for who meets no deadline
 """
 
@@ -14,12 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import Course
+from tvm_hetero.serve.scheduling.profile import UsefulShare
 from tvm_hetero.serve.scheduling.query import Query
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery
 
 _EPS = 1e-9
-# Shares, smallest first, and the seconds that a query takes with each.
-Shares = Sequence[tuple[int, float]]
+# Shares, smallest first, with what a query takes on each.
+Shares = Sequence[UsefulShare]
 
 
 def calendar_of(places: int, running: Iterable[RunningQuery], now: float) -> PlaceCalendar:
@@ -58,6 +60,8 @@ def place(
     calendar: PlaceCalendar,
     now: float,
     guard: int = 0,
+    *,
+    is_hope: bool = False,
 ) -> Reservation | None:
     """The least share that meets the deadline, as early as can be; None if none does.
 
@@ -67,15 +71,17 @@ def place(
     ----------
     shares : those that it may have and that are worth it (`ModelTimes.useful_shares`).
     guard : places that are to be free beside it, if it meets its deadline so.
+    is_hope : whether it is enough that it meets its deadline typically, without its margin.
     """
     if query.deadline == math.inf:
         return soonest(shares, calendar, now, guard)
     for free in dict.fromkeys((guard, 0)):
-        for share, seconds in shares:
-            if now + seconds > query.deadline + _EPS:
+        for share, seconds, margin in shares:
+            latest = query.deadline - (0.0 if is_hope else margin) + _EPS
+            if now + seconds > latest:
                 continue
             start = calendar.earliest(share + free, seconds, now)
-            if start + seconds <= query.deadline + _EPS:
+            if start + seconds <= latest:
                 return Reservation(start, start + seconds, share)
     return None
 
@@ -83,7 +89,7 @@ def place(
 def soonest(shares: Shares, calendar: PlaceCalendar, now: float, guard: int = 0) -> Reservation:
     """The share with the earliest end; `guard` places are to be free beside it, if they can."""
     found = []
-    for share, seconds in shares:
+    for share, seconds, _ in shares:
         start = calendar.earliest(share + guard, seconds, now)
         found.append(Reservation(start, start + seconds, share))
     best = min(found, key=lambda each: (each.end, each.share))

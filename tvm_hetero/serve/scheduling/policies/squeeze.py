@@ -64,7 +64,8 @@ class RoomSearch:
     ----------
     times : of the query's model; `most` : the largest share; `free` : places nobody owns.
     calendar : what is held and reserved.
-    donors : who may be asked, in that order; `resized` : what becomes of one with another share.
+    donors : who may be asked, in that order; `resized` : what becomes of one with another share;
+        `margin` : by how much it may end later.
     """
 
     query: Query
@@ -74,21 +75,22 @@ class RoomSearch:
     calendar: PlaceCalendar
     donors: Sequence[RunningQuery]
     resized: Resized
+    margin: Callable[[Query, int], float]
     now: float
 
     def find(self) -> MadeRoom | None:
         """The least share that meets the deadline with places that others give; None: none does."""
-        for share, seconds in self.times.useful_shares(self.query.items):
-            if share > self.most or self.now + seconds > self.query.deadline + _EPS:
+        for share, seconds, margin in self.times.useful_shares(self.query.items):
+            if share > self.most or self.now + seconds + margin > self.query.deadline + _EPS:
                 continue
-            room = self._room_for(share)
+            room = self._room_for(share, margin)
             if room is not None:
                 return room
         return None
 
-    def _room_for(self, share: int) -> MadeRoom | None:
+    def _room_for(self, share: int, margin: float) -> MadeRoom | None:
         query, times, now = self.query, self.times, self.now
-        seconds = times.paces(query.items)[share - 1].seconds(query.items)
+        seconds = times.typical(query.items, share).seconds(query.items)
         idle = max(0, min(self.free, self.calendar.least(now, now + seconds)))
         gifts, trial = self._gifts(share - idle)
         if not gifts or sum(each.giver.share - each.share for each in gifts) < share - idle:
@@ -96,7 +98,9 @@ class RoomSearch:
         start = max(gift.new.release for gift in gifts)
         for at_once in dict.fromkeys((min(idle, share), 0)):
             end = _end(query, times, share, at_once, start, now)
-            if end <= query.deadline + _EPS and _fits(trial, share, at_once, start, end, now):
+            if end + margin <= query.deadline + _EPS and _fits(
+                trial, share, at_once, start, end, now
+            ):
                 return MadeRoom(tuple(gifts), share, at_once, start, end)
         return None
 
@@ -109,18 +113,17 @@ class RoomSearch:
             for count in range(min(lacking, donor.share - 1), 0, -1):
                 gift = Gift(donor, donor.share - count, self.resized(donor, donor.share - count))
                 after = _after(trial, gift, self.now)
-                if _keeps_promise(gift) and not after.overbooked:
+                if self._keeps_promise(gift) and not after.overbooked:
                     lacking, trial = lacking - count, after
                     gifts.append(gift)
                     break
         return gifts, trial
 
-
-def _keeps_promise(gift: Gift) -> bool:
-    """Whether the giver still ends in time, or was too late before."""
-    query, before = gift.giver.query, gift.giver.course.finish
-    finish = gift.new.course.finish
-    return finish <= query.deadline + _EPS or before > query.deadline + _EPS
+    def _keeps_promise(self, gift: Gift) -> bool:
+        """Whether the giver still ends in time, with its margin, or was too late before."""
+        query, before = gift.giver.query, gift.giver.course.finish
+        finish = gift.new.course.finish + self.margin(query, gift.share)
+        return finish <= query.deadline + _EPS or before > query.deadline + _EPS
 
 
 def _after(calendar: PlaceCalendar, gift: Gift, now: float) -> PlaceCalendar:
@@ -137,11 +140,11 @@ def _after(calendar: PlaceCalendar, gift: Gift, now: float) -> PlaceCalendar:
 def _end(
     query: Query, times: ModelTimes, share: int, at_once: int, start: float, now: float
 ) -> float:
-    row = times.paces(query.items)
+    pace = times.typical(query.items, share)
     if not at_once:
-        return start + row[share - 1].seconds(query.items)
-    course = Course.begin(query.items, at_once, row[at_once - 1], now)
-    return course.resized(start, share, row[share - 1], times.switch).course.finish
+        return start + pace.seconds(query.items)
+    course = Course.begin(query.items, at_once, times.typical(query.items, at_once), now)
+    return course.resized(start, share, pace, times.switch).course.finish
 
 
 def _fits(
