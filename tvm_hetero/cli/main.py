@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
-from tvm_hetero.cli.shared.interrupt import INTERRUPTED
+from tvm_hetero.cli.shared.interrupt import INTERRUPTED, claim_process
 from tvm_hetero.cli.verbs import (
     adapt,
     bench,
@@ -161,6 +161,7 @@ def main(argv: list[str] | None = None) -> int:
     Without `argv` it is that of this process, which is the command's alone.
     """
     if argv is None:
+        claim_process()
         hide_torch()
         _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
