@@ -4,7 +4,7 @@
  *
  * A *part* is one execution: a task with some elements of the batch. A problem's arrays are copied
  * by tvm_hetero_search_create, which checks every number in them, so that no call can read or
- * write outside of what it was given. All functions but the last two return one of the codes
+ * write outside of what it was given. All functions but the last three return one of the codes
  * below; on failure tvm_hetero_search_message says why. They may be called from many threads at
  * once: a problem is never changed, and each call works on memory of its own.
  *
@@ -150,6 +150,12 @@ TVM_HETERO_SEARCH_API int tvm_hetero_search_complete(
     const TvmHeteroSearch* search, const TvmHeteroSearchSettings* settings,
     const TvmHeteroSearchSymmetry* symmetry, double cutoff, int32_t* placement, double* starts,
     double* ends, TvmHeteroSearchHop* hops, int32_t hop_capacity, TvmHeteroSearchResult* result);
+
+/*!
+ * \brief Let all searches of this process end with the best that they have (`stop` not 0), or let
+ * them run again (0). Any thread may call it.
+ */
+TVM_HETERO_SEARCH_API void tvm_hetero_search_stop(int32_t stop);
 
 /*! \brief Why this thread's last call failed. */
 TVM_HETERO_SEARCH_API const char* tvm_hetero_search_message(void);

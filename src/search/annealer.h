@@ -38,6 +38,7 @@
 
 #include "search/random.h"
 #include "search/score.h"
+#include "search/stop.h"
 
 namespace tvm_hetero::search {
 
@@ -97,7 +98,7 @@ class Annealer {
       used = std::max(used, static_cast<double>(Work()) / static_cast<double>(settings_.work));
     }
     std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    if (used < 1 && passed.count() > settings_.deadline) stopped_ = true;
+    if (used < 1 && (IsStopped() || passed.count() > settings_.deadline)) stopped_ = true;
     return stopped_ ? 1.0 : used;
   }
 

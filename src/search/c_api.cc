@@ -18,6 +18,7 @@
 #include "search/problem.h"
 #include "search/random.h"
 #include "search/state.h"
+#include "search/stop.h"
 
 using tvm_hetero::search::Problem;
 using tvm_hetero::search::Score;
@@ -181,6 +182,10 @@ int tvm_hetero_search_complete(const TvmHeteroSearch* search,
       }
     }
   });
+}
+
+void tvm_hetero_search_stop(int32_t stop) {
+  tvm_hetero::search::Stopped().store(stop != 0, std::memory_order_relaxed);
 }
 
 const char* tvm_hetero_search_message(void) { return Message().c_str(); }

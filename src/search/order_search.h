@@ -41,6 +41,7 @@
 #include "search/activities.h"
 #include "search/dominance.h"
 #include "search/memory_order.h"
+#include "search/stop.h"
 
 namespace tvm_hetero::search {
 
@@ -55,7 +56,8 @@ class StepBudget {
   /*! \brief Take one step; false if there is none. */
   bool Spend() {
     --left_;
-    if ((left_ & 1023) == 0 && left_ > 0 && std::chrono::steady_clock::now() > end_) {
+    if ((left_ & 1023) == 0 && left_ > 0 &&
+        (IsStopped() || std::chrono::steady_clock::now() > end_)) {
       left_ = -1;
       stopped_ = true;
     }

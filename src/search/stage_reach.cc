@@ -9,6 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "search/stop.h"
+
 namespace {
 
 /*! \brief Ideals between two looks at the clock: milliseconds. */
@@ -73,7 +75,7 @@ int tvm_hetero_search_stage_reach(const TvmHeteroStages* stages, double most, do
     *late = 0;
     for (int i = 0; i < s.ideals; ++i) {
       const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
-      if (i % kPiece == 0 && passed.count() > seconds) {
+      if (i % kPiece == 0 && (tvm_hetero::search::IsStopped() || passed.count() > seconds)) {
         *late = 1;
         return kSearchOk;
       }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "search/random.h"
+#include "search/stop.h"
 #include "search/streams.h"
 
 namespace tvm_hetero::search {
@@ -260,7 +261,7 @@ void Annealer::Run(TvmHeteroStreamsSearch* search) {
   for (int64_t step = 0; current < kInfinite && decoder_.work() + step < search->work; ++step) {
     if (step % kClockEvery == 0) {
       std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
-      search->stopped = spent.count() > search->deadline;
+      search->stopped = IsStopped() || spent.count() > search->deadline;
       if (search->stopped) break;
     }
     double done = static_cast<double>(decoder_.work() + step) / static_cast<double>(search->work);

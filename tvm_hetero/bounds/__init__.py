@@ -117,7 +117,7 @@ def bound_ladder(
     if kind == "throughput":
         return list(climb_throughput(figures, upper, late))
     began = time.perf_counter()
-    value = spending(figures, work)
+    value = spending(figures, work, late)
     return [Rung("spending", value, time.perf_counter() - began)]
 
 

@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations
 
 import numpy as np
 
 from tvm_hetero.bounds.core.linear import ROUNDING
+from tvm_hetero.bounds.core.time_is_up import Late, TimeIsUp, check_late, never
 from tvm_hetero.bounds.ladder import climb
 from tvm_hetero.bounds.latency.critical_path import limit_of
 from tvm_hetero.bounds.latency.loads import group_rates
@@ -41,18 +43,22 @@ _MOST_DEVICES = 5
 Latency = Callable[[Figures], float]
 
 
-def spending(figures: Figures, work: int) -> float:
-    """A lower bound of the energy (J) or cost of a batch."""
+def spending(figures: Figures, work: int, late: Late = never) -> float:
+    """A lower bound of the energy (J) or cost of a batch; when `late`, that by tasks alone."""
     used = np.flatnonzero(np.isfinite(figures.rate).any(axis=0)).tolist()
 
     def latency(own: Figures) -> float:
-        rungs = climb(own, work // 2 ** len(used) if len(used) <= _MOST_DEVICES else work)
+        share = work // 2 ** len(used) if len(used) <= _MOST_DEVICES else work
+        rungs = climb(own, share, late=late)
         return max(rung.value for rung in rungs)
 
     # Of sets of teams prices are no sums. By tasks they are: a core's share is paid all the time.
     if len(used) > _MOST_DEVICES or figures.instance.teams:
         return by_tasks(figures, latency) * ROUNDING
-    return max(by_tasks(figures, None), by_sets(figures, used, latency, work)) * ROUNDING
+    best = by_tasks(figures, None)
+    with suppress(TimeIsUp):
+        best = max(best, by_sets(figures, used, latency, work, late))
+    return best * ROUNDING
 
 
 def by_tasks(figures: Figures, latency: Latency | None) -> float:
@@ -66,12 +72,21 @@ def by_tasks(figures: Figures, latency: Latency | None) -> float:
     return max(spent, float(idle[used].min()) * latency(figures))
 
 
-def by_sets(figures: Figures, used: Sequence[int], latency: Latency, work: int) -> float:
-    """The least over all sets of devices; 0 if none seems to keep the limit."""
+def by_sets(
+    figures: Figures, used: Sequence[int], latency: Latency, work: int, late: Late = never
+) -> float:
+    """The least over all sets of devices; 0 if none seems to keep the limit.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late` before all sets have been looked at.
+    """
     busy, idle = _rates(figures)
     limit = figures.instance.problem.objective.latency_limit or math.inf
     best = math.inf
     for own, devices in _sets(figures, used):
+        check_late(late)
         time = latency(own)
         if time > limit:
             continue

@@ -145,7 +145,7 @@ def _rungs(
         yield "path runs", lambda: path_runs_bound(figures.instance)
     yield "loads", lambda: load_of(figures)
     if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
-        yield "patterns", lambda: pattern_bound(figures.instance)
+        yield "patterns", lambda: pattern_bound(figures.instance, late)
     limit = limit_of(figures, path())
     chain = chain_of(figures, limit, late)
     whole = chain is None or chain.cuts.count == 1 or any(figures.instance.memory_binds)

@@ -12,7 +12,6 @@ in `tvm_hetero.platform.discovery`.
 
 from __future__ import annotations
 
-import heapq
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +29,7 @@ from tvm_hetero.platform.format import (
     platform_document,
     save_document,
 )
+from tvm_hetero.platform.path_search import PathSearch
 from tvm_hetero.platform.teams import (
     NodeCore,
     check_team_memory,
@@ -41,6 +41,9 @@ from tvm_hetero.platform.teams import (
 from tvm_hetero.util.documents import read_document
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
+
+# Searches for paths that are kept: those of a size from each of many devices.
+_MOST_SEARCHES = 512
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ class Platform:
     name: str = "platform"
     shared_cores: bool = False
     _paths: dict[tuple[str, str, float], tuple[Link, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+    _searches: dict[tuple[int, float], PathSearch] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
     _outward: dict[int, list[tuple[int, float, float]]] = field(
@@ -241,26 +247,15 @@ class Platform:
         return True
 
     def _cheapest_path(self, src: str, dst: str, nbytes: float) -> tuple[Link, ...]:
-        """Dijkstra's algorithm on (time, hops, positions of the devices on the way)."""
-        heap: list[tuple[float, int, tuple[int, ...]]] = [(0.0, 0, (self.index[src],))]
-        settled: set[int] = set()
-        # The least time known to each device: what takes longer there is never settled.
-        least: dict[int, float] = {}
-        end = self.index[dst]
-        while heap:
-            seconds, hops, way = heapq.heappop(heap)
-            here = way[-1]
-            if here in settled:
-                continue
-            settled.add(here)
-            if self.names[here] == dst:
-                return self._links_along(way)
-            for there, latency, bandwidth in self._links_of(here):
-                then = seconds + (latency + nbytes / bandwidth)
-                if there in settled or then > min(least.get(there, then), least.get(end, then)):
-                    continue
-                least[there] = then
-                heapq.heappush(heap, (then, hops + 1, (*way, there)))
+        """The path by (time, hops, positions of the devices on the way), see `path_search`."""
+        key = (self.index[src], nbytes)
+        if key not in self._searches:
+            if len(self._searches) == _MOST_SEARCHES:
+                self._searches.clear()
+            self._searches[key] = PathSearch(*key, self._links_of)
+        way = self._searches[key].way_to(self.index[dst])
+        if way is not None:
+            return self._links_along(way)
         raise PlatformError(
             f"platform {quote(self.name)}: no path of links leads from {quote(src)} to "
             f"{quote(dst)}; add a link, a fabric or a network"

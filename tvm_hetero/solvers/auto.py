@@ -197,13 +197,18 @@ def solve(problem: Problem, options: Options) -> Schedule:
         bound = max(bound, round_up(problem, answer.lower_bound))
         if best is None or answer.value < best.value:
             best = answer
+        options.keep(replace(best, solver=_by(best)), bound)
     if best is None:
         raise _nothing(problem, reason)
     if not options.within_gap(best.value, bound):
         quick = BOUND_SHARE * options.time_limit
         bound = max(bound, lower_bound(problem, best.value, quick, is_late))
-    name = best.solver.removeprefix("auto:")
-    return replace(best, solver=f"auto:{name}", lower_bound=min(bound, best.value))
+    return replace(best, solver=_by(best), lower_bound=min(bound, best.value))
+
+
+def _by(best: Schedule) -> str:
+    """Who found it, and that `auto` asked them."""
+    return f"auto:{best.solver.removeprefix('auto:')}"
 
 
 def _aside(problem: Problem, options: Options) -> float:

@@ -6,6 +6,7 @@ solver's own value and its claim to be optimal are never believed.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,7 @@ from tvm_hetero.solvers.registry import (
     solver_of,
 )
 from tvm_hetero.util.few_collections import few_collections
+from tvm_hetero.util.search_clock import is_stopped
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
@@ -90,6 +92,8 @@ def _why(answer: Schedule, solver: str, options: Options, *, late: bool) -> str:
         return "value and bound meet: proven optimal"
     if options.within_gap(answer.value, answer.lower_bound):
         return f"within the asked gap of {options.gap:.2%} of the bound"
+    if is_stopped():
+        return "it was told to stop"
     limit = format_seconds(options.time_limit)
     if late:
         return f"the time limit of {limit} is up"
@@ -109,7 +113,8 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     from tvm_hetero.check.checker import verified
     from tvm_hetero.solvers.lists.best_single import main_device
 
-    began = options.clock()
+    # Not the searches' clock, which is moved where they are told to stop.
+    began = time.perf_counter()
     chosen = solver_of(solver)
     check_teams(problem.platform, problem.objective, solver)
     check_shared_memory(problem, solver)
@@ -117,8 +122,12 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     check_links(instance_of(problem))
     check_latency_limit(problem)
     if options.start is not None:
-        options = replace(options, start=verified(problem, options.start))
+        start = verified(problem, options.start)
+        options = replace(options, start=start)
+        options.keep(start)
     single = _best_single(problem, options)
+    if single is not None and options.best is not None:
+        options.best.offer_single(replace(single, solver=solver + _SINGLE), main_device(single))
     answer, bound_is_final = _answer(problem, chosen, solver, options, single)
     known = [other.value for other in (single, options.start) if other is not None]
     answer = drop_false_bound(answer, known, solver)
@@ -142,7 +151,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
             best_single_device=best,
             status="feasible",
             seed=options.seed,
-            seconds=options.clock() - began,
+            seconds=time.perf_counter() - began,
         ),
     )
 

@@ -48,9 +48,8 @@ def path_judge(problem: Problem, links: IntArray) -> Callable[[Permutation], boo
     ties = {nbytes: _ties(problem, links, indirect, nbytes) for nbytes in sizes}
     if sum(map(len, ties.values())) > _MOST_PATHS:
         return None
-    return lambda permutation: all(
-        _same(problem, permutation, nbytes, pairs) for nbytes, pairs in ties.items()
-    )
+    tied = [_TiedPaths(problem, nbytes, pairs) for nbytes, pairs in ties.items() if pairs]
+    return lambda permutation: all(paths.carried(permutation) for paths in tied)
 
 
 def _ties(problem: Problem, links: IntArray, indirect: BoolArray, nbytes: int) -> list[Pair]:
@@ -98,20 +97,40 @@ def _several(seconds: FloatArray, a: int, targets: BoolArray) -> list[int]:
     return found
 
 
-def _same(problem: Problem, permutation: Permutation, nbytes: int, pairs: Sequence[Pair]) -> bool:
-    """Whether, for these pairs, the path between images is the image of the path."""
-    platform, names = problem.platform, problem.platform.names
+class _TiedPaths:
+    """The paths of some pairs of devices for one size of copies, and who has part in which.
 
-    def stops(a: int, b: int) -> list[int] | None:
-        try:
-            path = platform.path(names[a], names[b], nbytes)
-        except PlatformError:
-            return None
-        return [platform.index[link.dst] for link in path]
+    A permutation leaves the path of a pair as it is where it moves neither an end nor a stop. Going
+    through all pairs for every exchange took more than a second on 68 devices.
+    """
 
-    for a, b in pairs:
-        way = stops(a, b)
-        image = None if way is None else [permutation[d] for d in way]
-        if stops(permutation[a], permutation[b]) != image:
-            return False
-    return True
+    def __init__(self, problem: Problem, nbytes: int, pairs: Sequence[Pair]) -> None:
+        self._platform, self._nbytes = problem.platform, nbytes
+        self._known: dict[Pair, tuple[int, ...] | None] = {}
+        self._with: dict[int, list[Pair]] = {}
+        for pair in pairs:
+            for d in {*pair, *(self._stops(pair) or ())}:
+                self._with.setdefault(d, []).append(pair)
+
+    def carried(self, permutation: Permutation) -> bool:
+        """Whether the path between the images of each pair is the image of its path."""
+        moved = (d for d, image in enumerate(permutation) if d != image)
+        touched = {pair for d in moved for pair in self._with.get(d, ())}
+        return all(self._is_carried(pair, permutation) for pair in touched)
+
+    def _is_carried(self, pair: Pair, permutation: Permutation) -> bool:
+        way = self._stops(pair)
+        image = None if way is None else tuple(permutation[d] for d in way)
+        return self._stops((permutation[pair[0]], permutation[pair[1]])) == image
+
+    def _stops(self, pair: Pair) -> tuple[int, ...] | None:
+        """The devices that the path passes after the first one; None if there is no path."""
+        if pair not in self._known:
+            platform, (a, b) = self._platform, pair
+            try:
+                path = platform.path(platform.names[a], platform.names[b], self._nbytes)
+            except PlatformError:
+                self._known[pair] = None
+            else:
+                self._known[pair] = tuple(platform.index[link.dst] for link in path)
+        return self._known[pair]

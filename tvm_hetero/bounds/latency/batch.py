@@ -43,12 +43,12 @@ is 0 to 18 % above the values of those programs.
 from __future__ import annotations
 
 import math
-import time
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
 from tvm_hetero.bounds.latency.critical_path import limit_of, path_of
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.arrays import figures_of
 from tvm_hetero.views.instance import Instance
 
@@ -63,7 +63,7 @@ def batch_bound(instance: Instance, seconds: float, deadline: float = math.inf) 
     ----------
     instance : undivided.
     seconds : roughly what the program may take, counted as work.
-    deadline : of `time.monotonic`, after which no further round begins; only a net.
+    deadline : of `now`, after which no further round begins; only a net.
     """
     figures = figures_of(instance)
     work = seconds * WORK_A_SECOND
@@ -79,6 +79,6 @@ def batch_bound(instance: Instance, seconds: float, deadline: float = math.inf) 
         if value <= best * (1 + _GAIN):
             break
         best = value
-        if time.monotonic() > deadline:
+        if now() > deadline:
             break
     return best * ROUNDING

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -37,6 +36,7 @@ from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.memory.labels import ways_below
 from tvm_hetero.bounds.memory.prices import Box, Way, best_prices, narrow_box
 from tvm_hetero.problem.objective import ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import modules_of
@@ -122,7 +122,7 @@ class MemoryBoundSearch:
     ----------
     bound : of every makespan, s; `upper` where none is below.
     work : what is left of it; the search stops soon after it is used up, or at the deadline
-        (of `time.monotonic`), which is only a net, or where it is `late`.
+        (of `now`), which is only a net, or where it is `late`.
     ways : chains that keep all memory, as far as (1) knows; the quickest first.
     """
 
@@ -149,7 +149,7 @@ class MemoryBoundSearch:
 
     def run(self) -> float:
         """The bound: the least of all boxes', or `upper`."""
-        while self._heap and time.monotonic() < self.deadline and not self.late():
+        while self._heap and now() < self.deadline and not self.late():
             bound, _, box = heappop(self._heap)
             if bound >= self.upper:
                 break

@@ -29,7 +29,6 @@ repeated.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -43,6 +42,7 @@ from tvm_hetero.bounds.throughput.priced_sets import (
     fractional_reach,
     states_of,
 )
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 from tvm_hetero.views.instance import Instance
 
@@ -109,7 +109,7 @@ def covering_bound(
     value : of a plan that is known, s.
     weights : of the devices, for the first prices (those of `share_program` do well).
     seconds : that the work it may do stands for.
-    deadline : of `time.monotonic`: no table is begun after it.
+    deadline : of `now`: no table is begun after it.
     """
     if not 0 < value < math.inf or instance.problem.batch > 1:
         return 0.0
@@ -168,7 +168,7 @@ class _PriceSearch:
             if whole is None:
                 break
             work -= _entries(self.machines, whole, self.value) + _ROW * len(self.first)
-            if self.best > 0 and (work < 0 or time.monotonic() > self.deadline):
+            if self.best > 0 and (work < 0 or now() > self.deadline):
                 break
             if self._learns(tried, whole) and not self._finds_prices():
                 break

@@ -52,8 +52,8 @@ Pattern = tuple[int, tuple[int, ...]]
 def pattern_bound(instance: Instance, late: Callable[[], bool] = lambda: False) -> float:
     """The bound of latency or throughput (s); 0 where it has nothing to say.
 
-    It speaks for one element, and where some limit of memory binds. Of throughput, what has been
-    refuted by when it is `late` is the bound.
+    It speaks for one element, and where some limit of memory binds. What has been
+    refuted, or priced, by when it is `late` is the bound.
     """
     problem = instance.problem
     if problem.batch > 1 or not any(instance.memory_binds):
@@ -61,14 +61,16 @@ def pattern_bound(instance: Instance, late: Callable[[], bool] = lambda: False) 
     if problem.objective.kind == "latency":
         flow = unit_flow(instance)
         shop = pattern_instance_of(instance, flow)
-        return _latency(instance, shop, min(flow)) if len(shop.counts) <= _MOST_KINDS else 0.0
+        return _latency(instance, shop, min(flow), late) if len(shop.counts) <= _MOST_KINDS else 0.0
     if problem.objective.kind == "throughput":
         shop = pattern_instance_of(instance, [1.0] * len(instance))
         return _throughput(instance, shop, late) if len(shop.counts) <= _MOST_KINDS else 0.0
     return 0.0
 
 
-def _latency(instance: Instance, shop: PatternInstance, least_flow: float) -> float:
+def _latency(
+    instance: Instance, shop: PatternInstance, least_flow: float, late: Callable[[], bool]
+) -> float:
     nbytes = min((flow.nbytes for flow in instance.tensors), default=0)
     near, far = least_copies(instance, nbytes)
     step, jump = least_flow * near, least_flow * (far - near)
@@ -93,7 +95,7 @@ def _latency(instance: Instance, shop: PatternInstance, least_flow: float) -> fl
                 found = master.add(t, pattern) or found
         bound += max(0.0, jump - float(nodes.sum()))
         best = max(best, bound)
-        if not found or master.value - far <= best * (1 + 1e-5):
+        if not found or master.value - far <= best * (1 + 1e-5) or late():
             break
     return best * _ROUNDING
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tvm_hetero.cli.shared import options
-from tvm_hetero.cli.shared.console import Steps, chart_width
+from tvm_hetero.cli.shared.console import Steps, chart_width, complain
+from tvm_hetero.cli.shared.interrupt import INTERRUPTED, interruptible
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
+    from tvm_hetero.solvers import Deadline, Options
     from tvm_hetero.solvers.robust.solver import RobustRequest
 
 # Seconds that a task takes to be written and drawn.
 _WRITTEN = 20e-6
+# Of what a limit may be overrun by (a second, or a tenth), what passes before it is enforced.
+_OVERRUN = 0.5
+# Seconds for a bound of the best so far, where none is known.
+_MOMENT = 0.25
 # Seconds that a plainer plan may take to be looked for, and at most a tenth of the limit.
 _PLAIN = 2.0
 
@@ -79,10 +90,8 @@ def schedule(
     """
     from tvm_hetero.platform.host import cores_at_once
     from tvm_hetero.problem.model import Problem
-    from tvm_hetero.report.schedule.text import schedule_text
-    from tvm_hetero.solvers import Deadline
+    from tvm_hetero.solvers import BestSoFar, Deadline, Options
     from tvm_hetero.util.few_collections import few_collections
-    from tvm_hetero.util.untrusted_names import printable
 
     # Reading, checking and writing are within the limit.
     ends = Deadline.after(time_limit)
@@ -93,38 +102,129 @@ def schedule(
         loaded = Problem.load(problem)
         step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
     begin = _start(start, loaded)
-    with steps.step("Solve") as step:
-        from tvm_hetero.solvers import Options, solve
-        from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
+    chosen = Options(
+        time_limit=time_limit,
+        gap=gap,
+        seed=seed,
+        start=begin,
+        workers=workers or cores_at_once(),
+        backend=backend,
+        symmetry=symmetry,
+        ends=ends.sooner(_aside(loaded, time_limit, plain=not as_solved)),
+        best=BestSoFar(loaded),
+    )
+    result = _Result(loaded, output, steps, as_json=json_output)
+    early = partial(_give_early, result, solver, chosen, time.monotonic())
+    with interruptible(early, _latest(loaded, ends, time_limit)) as interruption:
+        with steps.step("Solve") as step:
+            chosen = replace(chosen, tell=step.tell)
+            answer = _solve(loaded, request, solver, chosen, ends, as_solved=as_solved)
+            step.note = answer.solver
+    result.give(answer)
+    if interruption.happened:
+        complain("interrupted", _known(answer), colour="yellow", between="; ")
+        raise typer.Exit(INTERRUPTED)
 
-        chosen = Options(
-            time_limit=time_limit,
-            gap=gap,
-            seed=seed,
-            start=begin,
-            workers=workers or cores_at_once(),
-            backend=backend,
-            symmetry=symmetry,
-            ends=ends.sooner(_aside(loaded, time_limit, plain=not as_solved)),
-            tell=step.tell,
+
+def _solve(
+    problem: Problem,
+    request: RobustRequest | None,
+    solver: str,
+    chosen: Options,
+    ends: Deadline,
+    *,
+    as_solved: bool,
+) -> Schedule:
+    """The answer of the solver, or of `robust` where that is asked."""
+    from tvm_hetero.solvers import solve
+    from tvm_hetero.solvers.throughput.fewer_transfers import prefer_fewer_transfers
+
+    if request is None:
+        answer = solve(problem, solver, chosen)
+        return answer if as_solved else prefer_fewer_transfers(problem, answer, ends)
+    from tvm_hetero.solvers.robust.solver import solve as solve_robust
+
+    return solve_robust(problem, request, solver, chosen)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """Where an answer goes."""
+
+    problem: Problem
+    output: Path | None
+    steps: Steps
+    as_json: bool
+
+    def give(self, answer: Schedule) -> None:
+        """Write it and show it."""
+        from tvm_hetero.report.schedule.text import schedule_text
+        from tvm_hetero.util.untrusted_names import printable
+
+        if self.output is not None:
+            answer.save(self.output)
+        if self.as_json:
+            typer.echo(answer.dumps(), nl=False)
+            return
+        self.steps.say()
+        self.steps.say(schedule_text(answer, self.problem, chart_width()))
+        if self.output is not None:
+            self.steps.say(f"wrote {printable(self.output, limit=None)}", "green")
+
+
+def _latest(problem: Problem, ends: Deadline, time_limit: float) -> float:
+    """The moment after which the solver is waited for no longer, so that the limit is kept."""
+    written = min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
+    return ends.at + _OVERRUN * max(1.0, 0.1 * time_limit) - written
+
+
+def _give_early(
+    result: _Result, solver: str, chosen: Options, began: float, interrupted: bool
+) -> bool:
+    """Give the best so far in place of a solver that does not end; False if there is none."""
+    if sys.stdout.isatty():  # the moving line has hidden the cursor
+        typer.echo("\x1b[?25h")
+    assert chosen.best is not None, "it was made for this"
+    answer = chosen.best.answer(time.monotonic() - began, chosen.seed)
+    if answer is not None and answer.lower_bound <= 0:
+        chosen.best.offer(answer, _quick_bound(result.problem, answer.value))
+        answer = chosen.best.answer(time.monotonic() - began, chosen.seed)
+    if answer is None:
+        if interrupted:
+            complain("interrupted", "nothing was written", colour="yellow", between="; ")
+        return False
+    result.give(answer)
+    if interrupted:
+        complain("interrupted", _known(answer), colour="yellow", between="; ")
+    else:
+        complain(
+            "warning",
+            f"{solver} did not end when the time limit was up; {_known(answer)}",
+            colour="yellow",
         )
-        if request is None:
-            answer = solve(loaded, solver, chosen)
-            answer = answer if as_solved else prefer_fewer_transfers(loaded, answer, ends)
-        else:
-            from tvm_hetero.solvers.robust.solver import solve as solve_robust
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return True
 
-            answer = solve_robust(loaded, request, solver, chosen)
-        step.note = answer.solver
-    if output is not None:
-        answer.save(output)
-    if json_output:
-        typer.echo(answer.dumps(), nl=False)
-        return
-    steps.say()
-    steps.say(schedule_text(answer, loaded, chart_width()))
-    if output is not None:
-        steps.say(f"wrote {printable(output, limit=None)}", "green")
+
+def _quick_bound(problem: Problem, value: float) -> float:
+    """What the first rung of the bounds proves, or 0 where that takes longer than a moment."""
+    from tvm_hetero.bounds import lower_bound
+
+    found: list[float] = []
+    rung = threading.Thread(
+        target=lambda: found.append(lower_bound(problem, value, late=lambda: True)), daemon=True
+    )
+    rung.start()
+    rung.join(_MOMENT)
+    return max(found, default=0.0)
+
+
+def _known(answer: Schedule) -> str:
+    """How good the best so far is."""
+    if answer.lower_bound <= 0:
+        return "this is the best plan so far; there was no time to bound how good it is"
+    return f"this is the best plan so far, with a gap of {answer.gap:.2%}"
 
 
 def _aside(problem: Problem, time_limit: float, *, plain: bool) -> float:

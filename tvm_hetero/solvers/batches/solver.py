@@ -29,7 +29,6 @@ which asks it, on two platforms with 60 s: at 16 elements 2 to 5 % for ResNet-50
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -41,12 +40,14 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
 from tvm_hetero.solvers.batches.starts import menu
+from tvm_hetero.solvers.core.deadline import time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import exact_schedule
 from tvm_hetero.solvers.search import annealing
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance
 
 T = TypeVar("T")
@@ -106,9 +107,11 @@ def solve(problem: Problem, options: Options) -> Schedule:
             "solver batches divides a batch that is there at time 0, but the objective is "
             "throughput; use solver throughput"
         )
-    deadline = time.monotonic() + (1 - _SPARE) * options.wall_limit
+    deadline = now() + (1 - _SPARE) * options.wall_limit
     best, reason = _best_whole(problem, options)
-    bound = _bound(problem, min(_BOUND * options.time_limit, _MOST_BOUND))
+    bound = _bound(problem, min(_BOUND * options.time_limit, _MOST_BOUND), deadline, options)
+    if best is not None and now() > deadline:
+        return replace(best, lower_bound=max(bound, best.lower_bound))
     try:
         search = StreamSearch(Instance(problem))
     except SolverError:
@@ -119,22 +122,26 @@ def solve(problem: Problem, options: Options) -> Schedule:
         found = _timed(problem, candidate, options, deadline)
         if found is not None and (best is None or found.value < best.value):
             best = found
+        if best is not None and now() > deadline:
+            break
     if best is None:
         raise reason or SolverError(f"solver batches found no schedule of {problem.name!r}")
     return replace(best, lower_bound=max(bound, best.lower_bound))
 
 
-def _bound(problem: Problem, seconds: float) -> float:
+def _bound(problem: Problem, seconds: float, deadline: float, options: Options) -> float:
     """What no division beats, with more work than `run_solver` spends on it."""
     from tvm_hetero.bounds import bound_ladder
     from tvm_hetero.bounds.latency.batch import batch_bound
 
     alone = problem.objective.kind == "latency" and problem.batch > 1
     # What the program of a batch takes is spent once, below.
-    rungs = bound_ladder(problem, min(seconds, _LADDER) if alone else seconds)
+    late = partial(time_is_up, options.ends)
+    rungs = bound_ladder(problem, min(seconds, _LADDER) if alone else seconds, late=late)
     bound = max(rung.value for rung in rungs)
-    if problem.objective.kind == "latency":
-        bound = max(bound, batch_bound(Instance(problem), seconds, time.monotonic() + seconds))
+    if problem.objective.kind == "latency" and now() < deadline:
+        until = min(deadline, now() + seconds)
+        bound = max(bound, batch_bound(Instance(problem), seconds, until))
     return bound
 
 
@@ -170,10 +177,13 @@ def _halved(
     until = deadline - _TIME * options.time_limit
     # Annealing by delays may leave a start behind that is better by all rules: shares of whole
     # networks, which copy nothing, where copies keep devices busy.
-    ranked = _valid(search, field)
+    ranked = _valid(search, field, until)
     for r, heat in enumerate(_HEATS):
         # Where runs queue for cores, each gets its part of what is left on the clock.
-        patience = max(0.0, until - time.monotonic()) * min(1.0, options.workers / len(field))
+        left = until - now()
+        if left <= 0 and ranked:
+            break
+        patience = max(0.0, left) * min(1.0, options.workers / len(field))
         effort = _BatchEffort(max(1, int(work / len(field))), heat, patience)
         seeds = [options.seed * 1000 + 100 * r + i for i in range(len(field))]
         jobs = [
@@ -196,10 +206,12 @@ def _annealed(
     return _judged(search, found)
 
 
-def _valid(search: StreamSearch, starts: Sequence[Streams]) -> list[_BatchCandidate]:
+def _valid(search: StreamSearch, starts: Sequence[Streams], until: float) -> list[_BatchCandidate]:
     """Those starts that are divisions already; others tear a group of one colour apart."""
-    found = []
+    found: list[_BatchCandidate] = []
     for start in starts:
+        if found and now() > until:
+            break
         with contextlib.suppress(SolverError):
             found.append(_judged(search, start))
     return found
@@ -232,7 +244,7 @@ def _timed(
         work=max(1, int(work)),
         seed=options.seed,
         heat=_COLD,
-        deadline=max(0.01, deadline - time.monotonic()),
+        deadline=max(0.01, deadline - now()),
     )
     return _schedule(problem, search, found, options)
 

@@ -10,12 +10,12 @@ slower than one worker alone, so there is one.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.options import Options
+from tvm_hetero.util.search_clock import now, stopped_by
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -33,7 +33,7 @@ _CHARGES = (2.5, 1.0, 1.0)
 class CpsatBudget:
     """What is left of a time limit: `work` in deterministic time, and a `deadline`.
 
-    The deadline is a time of `time.monotonic`.
+    The deadline is a time of `now`.
     """
 
     work: float
@@ -41,12 +41,12 @@ class CpsatBudget:
 
     @classmethod
     def of(cls, options: Options, began: float) -> CpsatBudget:
-        """The budget of a call that began at `began` (of `time.monotonic`)."""
+        """The budget of a call that began at `began` (of `now`)."""
         return cls(options.time_limit * WORK_PER_SECOND, options.until(began))
 
     def exhausted(self) -> bool:
         """Whether nothing worth a call is left."""
-        return self.work < _LEAST_WORK or time.monotonic() > self.deadline
+        return self.work < _LEAST_WORK or now() > self.deadline
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def run(
 
     solver = cp_model.CpSolver()
     parameters = solver.parameters
-    parameters.max_time_in_seconds = max(0.01, budget.deadline - time.monotonic())
+    parameters.max_time_in_seconds = max(0.01, budget.deadline - now())
     charge = _CHARGES[linear]
     parameters.max_deterministic_time = max(_LEAST_WORK, budget.work * share / charge)
     parameters.random_seed = options.seed
@@ -95,7 +95,8 @@ def run(
     parameters.catch_sigint_signal = False
     parameters.linearization_level = linear
     parameters.use_objective_lb_search = prove
-    status = solver.solve(model)
+    with stopped_by(solver.stop_search):
+        status = solver.solve(model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat refuses the model: {model.validate()}; use another solver")
     budget.work -= charge * solver.response_proto.deterministic_time

@@ -7,11 +7,11 @@ left are nets below it, never beyond it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tvm_hetero.errors import SolverError
+from tvm_hetero.util.search_clock import now
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Deadline:
     """
 
     at: float
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = now
 
     @classmethod
-    def after(cls, seconds: float, clock: Callable[[], float] = time.monotonic) -> Deadline:
+    def after(cls, seconds: float, clock: Callable[[], float] = now) -> Deadline:
         """So many seconds from now."""
         return cls(clock() + seconds, clock)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Copy, Execution, Schedule
+from tvm_hetero.solvers.core.best_so_far import BestSoFar
 from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.score import value_of
+from tvm_hetero.util.search_clock import now
 
 # The part of a time limit that goes to the ladder of lower bounds, if it is asked.
 BOUND_SHARE = 0.1
@@ -48,6 +49,7 @@ class Options:
         calls, a table or a native search is handed the seconds that are left, and reads the
         machine's own.
     tell : is told, in a line of words, what is being done and in the end why it stopped.
+    best : is told every answer that the judge has passed, for whoever must end before it is over.
     """
 
     time_limit: float = 60.0
@@ -59,8 +61,9 @@ class Options:
     workers: int = 1
     backend: str = "auto"
     symmetry: str = "time"
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = now
     tell: Callable[[str], None] | None = None
+    best: BestSoFar | None = None
 
     @property
     def wall_limit(self) -> float:
@@ -72,6 +75,11 @@ class Options:
         """Tell whoever wants to be told."""
         if self.tell is not None:
             self.tell(text)
+
+    def keep(self, found: Schedule, bound: float = 0.0) -> None:
+        """Keep a schedule that the judge has passed, and a proven bound (see `best`)."""
+        if self.best is not None:
+            self.best.offer(found, bound)
 
     def until(self, began: float) -> float:
         """The moment (of `clock`) at which a search that began then is cut."""

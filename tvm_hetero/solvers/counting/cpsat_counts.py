@@ -17,7 +17,6 @@ on where the row that can follow is longest, in the same node if there is a choi
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.solvers.core.options import Options
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.machine_counts import NodeType, TaskLine
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def count_plan(
     else:
         model.minimize(sum(load.values()))
     work = _WORK if len(devices) <= _FEW else max(_WORK, options.time_limit * _PART)
-    budget = CpsatBudget(work, time.monotonic() + options.wall_limit / 3)
+    budget = CpsatBudget(work, now() + options.wall_limit / 3)
     outcome = run(model, options, budget, linear=2)
     if not outcome.found:
         return None

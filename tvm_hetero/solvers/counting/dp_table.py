@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_hetero.solvers.core.deadline import Deadline, check_time
 from tvm_hetero.solvers.counting.machine_row import Shelf, Used
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.machine_counts import NodeType, TaskLine
@@ -52,8 +53,15 @@ class CountTable:
     """The whole program; `machines` in the order in which they may be used."""
 
     def __init__(
-        self, line: TaskLine, machines: Sequence[NodeType], *, steady: bool, spills: bool = True
+        self,
+        line: TaskLine,
+        machines: Sequence[NodeType],
+        *,
+        steady: bool,
+        spills: bool = True,
+        ends: Deadline | None = None,
     ) -> None:
+        """Fill the table; SolverError if that is not done when the time is up."""
         self.line, self.steady = line, steady
         levels = _LEVELS
         cells = sum(len(m.nodes) * math.prod(n + 1 for n in m.counts) * 2 for m in machines)
@@ -70,6 +78,7 @@ class CountTable:
             for k in range(len(other.counts))
         }
         for p in range(len(line)):
+            check_time(ends, "count-dp", p, len(line))
             for number in range(len(self.shelves)):
                 self._extend(p, number)
 

@@ -20,12 +20,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
+from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.counting.cpsat_counts import count_plan, kinds_of, realise
 from tvm_hetero.solvers.counting.dp_table import CountTable
@@ -54,7 +56,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     Raises
     ------
     SolverError
-        If the objective is another one, or no division of the line fits.
+        If the objective is another one, no division of the line fits, or the time is up before one
+        is found.
     """
     half = options.clock() + options.wall_limit / 2
     if problem.objective.kind not in ("latency", "throughput"):
@@ -68,6 +71,10 @@ def solve(problem: Problem, options: Options) -> Schedule:
             found = _schedule(instance, placement, options)
         except InfeasibleError:
             continue
+        except SolverError:
+            if best is None:
+                raise
+            break
         if best is None or found.value < best.value:
             best = found
         if options.clock() > half:
@@ -104,7 +111,12 @@ def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
         for spills in (False,) if steady else (True, False):
             if seen and work > options.time_limit * _TABLES:
                 continue
-            table = CountTable(line, order, steady=steady, spills=spills)
+            try:
+                table = CountTable(line, order, steady=steady, spills=spills, ends=options.ends)
+            except SolverError:
+                if seen:
+                    return
+                raise
             work += table.work
             best = table.best()
             if best is None:
@@ -113,7 +125,7 @@ def _placements(instance: Instance, options: Options) -> Iterator[list[int]]:
             if tuple(placement) not in seen:
                 seen.add(tuple(placement))
                 yield placement
-    if not instance.problem.objective.contiguous:
+    if not instance.problem.objective.contiguous and not time_is_up(options.ends):
         kinds = kinds_of(line, machines)
         plan = count_plan(line, machines, kinds, options)
         if plan is not None:
@@ -137,14 +149,18 @@ def _orders(line: TaskLine, machines: Sequence[NodeType]) -> list[tuple[NodeType
 def _schedule(instance: Instance, placement: Sequence[int], options: Options) -> Schedule:
     if instance.problem.objective.kind == "throughput":
         return _steady(instance, placement, options)
-    found = []
+    found: list[Schedule] = []
     stuck: HeteroError | None = None
     for homes in ([(d,) for d in placement], _whole_nodes(instance, placement)):
         try:
-            executions, copies = _carried_out(instance, homes)
+            executions, copies = _carried_out(instance, homes, options.ends)
         except InfeasibleError as error:
             stuck = error
             continue
+        except SolverError:
+            if found:
+                break
+            raise
         found.append(
             make_schedule(instance.problem, "count-dp", executions, copies, seed=options.seed)
         )
@@ -167,7 +183,7 @@ def _whole_nodes(instance: Instance, placement: Sequence[int]) -> list[tuple[int
 
 
 def _carried_out(
-    instance: Instance, homes: Sequence[Sequence[int]]
+    instance: Instance, homes: Sequence[Sequence[int]], ends: Deadline | None
 ) -> tuple[list[Execution], list[Copy]]:
     """Executions and copies, where part v may run on any of `homes[v]`.
 
@@ -178,10 +194,12 @@ def _carried_out(
     ------
     InfeasibleError
         If some part fits on none of its devices.
+    SolverError
+        If the time is up.
     """
     watched = {d for row in homes for d in row}
     while True:
-        scheduler = _CarryOut(instance, homes, watched)
+        scheduler = _CarryOut(instance, homes, watched, ends)
         found = scheduler.run(instance.order, by_space=False)
         stops = {b for _, (_, b), _, _ in scheduler.hops if instance.memory_binds[b]}
         if stops <= watched:
@@ -193,11 +211,15 @@ class _CarryOut(ListScheduler):
     """A list scheduler that may use, for each part, only certain devices."""
 
     def __init__(
-        self, instance: Instance, homes: Sequence[Sequence[int]], watched: set[int]
+        self,
+        instance: Instance,
+        homes: Sequence[Sequence[int]],
+        watched: set[int],
+        ends: Deadline | None = None,
     ) -> None:
         allowed = {d for row in homes for d in row}
         # Devices that are alike are not if they are to run different parts.
-        super().__init__(instance, allowed, name="count-dp", apart=sorted(allowed))
+        super().__init__(instance, allowed, name="count-dp", apart=sorted(allowed), ends=ends)
         self.homes = homes
         self.watched = self.watched & watched
 
@@ -217,7 +239,7 @@ def _steady(instance: Instance, placement: Sequence[int], options: Options) -> S
     """
     best, value = list(placement), exact_value(instance, placement)
     few = len(set(placement)) <= _MOST_DEVICES
-    if not instance.problem.objective.contiguous and few and not _closed(instance, value):
+    if not instance.problem.objective.contiguous and few and not _closed(instance, value, options):
         loads = Loads(instance)
         for group in instance.groups:
             loads.move(group, placement[group[0]])
@@ -233,6 +255,7 @@ def _steady(instance: Instance, placement: Sequence[int], options: Options) -> S
     return make_schedule(instance.problem, "count-dp", executions, copies, seed=options.seed)
 
 
-def _closed(instance: Instance, value: float) -> bool:
+def _closed(instance: Instance, value: float, options: Options) -> bool:
     """Whether whole tasks in memories allow hardly less (s): local search gains nothing then."""
-    return value < math.inf and value * (1 - _CLOSED) <= pattern_bound(instance)
+    late = partial(time_is_up, options.ends)
+    return value < math.inf and value * (1 - _CLOSED) <= pattern_bound(instance, late)

@@ -7,8 +7,6 @@ the best schedule known, which also tells CP-SAT where to begin.
 
 from __future__ import annotations
 
-import time
-
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
@@ -16,6 +14,7 @@ from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.cpsat.batch import solve_whole
 from tvm_hetero.solvers.lists.best_start import best_start
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import instance_of
 
 
@@ -29,12 +28,12 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If the time ran out before the first schedule.
     """
-    began = time.monotonic()
+    began = now()
     return improve(problem, options, options.start or best_start(problem, options), began)
 
 
 def improve(problem: Problem, options: Options, start: Schedule | None, began: float) -> Schedule:
-    """Solve from `start`; the time limit counts from `began` (of `time.monotonic`) on."""
+    """Solve from `start`; the time limit counts from `began` (of `now`) on."""
     budget = CpsatBudget.of(options, began)
     if problem.objective.kind == "throughput":
         return cpsat_throughput.solve(problem, options, start, budget)

@@ -18,7 +18,7 @@ from itertools import combinations
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
-from tvm_hetero.solvers.core.deadline import Deadline, check_time
+from tvm_hetero.solvers.core.deadline import Deadline, check_time, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler, Score, earliest_finish
@@ -30,8 +30,6 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 # Up to so many devices, every subset of them is tried for energy and cost.
 _SUBSETS = 4
-# Groups between two looks at the clock.
-_LOOK_AT_CLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,11 @@ def solve_by_list(problem: Problem, options: Options, name: str, method: Method)
     if problem.objective.kind == "latency":
         executions, copies = schedule_tasks(instance, method, name, everything, options.ends)
         return make_schedule(problem, name, executions, copies, seed=options.seed)
-    answers = []
+    answers: list[Schedule] = []
     reasons: list[InfeasibleError] = []
     for devices in _subsets(instance):
+        if answers and time_is_up(options.ends):
+            break
         try:
             executions, copies = schedule_tasks(instance, method, name, devices, options.ends)
         except InfeasibleError as error:
@@ -150,7 +150,7 @@ def place_by_load(
     """
     loads, arrows = Loads(instance), StageGraph(instance)
     for i, g in enumerate(dict.fromkeys(instance.group_of[v] for v in order)):
-        if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
+        if i > 0:  # small problems are not cut; of many devices, a group takes milliseconds
             check_time(ends, name, i, len(instance.groups))
         group = instance.groups[g]
         device, short = loads.best_place(group, partial(arrows.allow, group))

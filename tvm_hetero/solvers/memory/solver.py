@@ -20,7 +20,6 @@ large for this have the start and annealing alone. Throughput goes to `throughpu
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 from tvm_hetero.bounds.memory.prices_and_labels import (
@@ -42,6 +41,7 @@ from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import divided_as, start_of
 from tvm_hetero.solvers.search.annealing import AnnealingEffort, improve, schedule_of
 from tvm_hetero.solvers.throughput import solver as throughput
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance, instance_of
 
 NAME = "memory"
@@ -96,18 +96,18 @@ class _MemoryRun:
 
     def __post_init__(self) -> None:
         self.instance = instance_of(self.problem)
-        self.deadline = time.monotonic() + _NET * self.options.wall_limit
+        self.deadline = now() + _NET * self.options.wall_limit
         self._seed = self.options.seed * 64
 
     def late(self) -> bool:
         """Whether the wall clock's net has caught it."""
-        return time.monotonic() > self.deadline
+        return now() > self.deadline
 
     def effort(self, search: NativeSearch, share: float) -> AnnealingEffort:
         """Steps for a share of a stage, with a seed of their own."""
         self._seed += 1
         steps = min(self.options.time_limit * _STEPS, _MOST_STEPS * search.items)
-        left = max(0.01, self.deadline - time.monotonic())
+        left = max(0.01, self.deadline - now())
         return AnnealingEffort(max(1, int(share * steps)), left, self._seed, self.options.workers)
 
     def annealed(self, start: Schedule, share: float) -> Schedule:

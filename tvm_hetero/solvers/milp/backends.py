@@ -21,7 +21,6 @@ import ctypes
 import math
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from tvm_hetero.errors import BackendError, SolverError, UsageError
 from tvm_hetero.solvers.milp.model import MilpModel
+from tvm_hetero.util.search_clock import now
 
 if TYPE_CHECKING:
     from ortools.math_opt.python import mathopt
@@ -118,7 +118,7 @@ def solve(
     nonzeros = sum(len(row.terms) for row in model.rows)
     rate = _NODES[backend] * min(1.0, 1000 / max(1, nonzeros)) ** 1.5
     nodes = max(_LEAST_NODES, round(limit * rate))
-    deadline = time.monotonic() + seconds * _EARLY
+    deadline = now() + seconds * _EARLY
     for tolerance in TOLERANCES:
         try:
             return _mathopt(model, backend, _BackendEffort(deadline, nodes, seed, tolerance))
@@ -131,7 +131,7 @@ def solve(
 
 @dataclass(frozen=True)
 class _BackendEffort:
-    """What one run may take: until when (of `time.monotonic`), nodes, seed, tolerance."""
+    """What one run may take: until when (of `now`), nodes, seed, tolerance."""
 
     deadline: float
     nodes: int
@@ -153,7 +153,7 @@ def _mathopt(model: MilpModel, backend: Backend, effort: _BackendEffort) -> Milp
 
     program, variables = _to_mathopt(model)
     parameters = mathopt.SolveParameters(
-        time_limit=timedelta(seconds=max(0.01, effort.deadline - time.monotonic())),
+        time_limit=timedelta(seconds=max(0.01, effort.deadline - now())),
         random_seed=effort.seed,
         relative_gap_tolerance=0.0,
         absolute_gap_tolerance=0.0,

@@ -25,13 +25,13 @@ their sums are exact, and equal whatever their order.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import find_undominated
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import AnyArray, FloatArray, IntArray
 
 # Numbers that are looked at in about a second of a slow core.
@@ -160,10 +160,10 @@ class LabelSearch:
         work = 0
         for m, step in enumerate(self.steps):
             work += 2_000 + len(labels) * len(self.useful[m])
-            if work > most or time.monotonic() > self.until:
+            if work > most or now() > self.until:
                 return LabelAnswer(0.0, np.zeros(len(self.room)), [], most + 1)
             labels = self._extended(m, step, labels)
-            if time.monotonic() > self.until:
+            if now() > self.until:
                 return LabelAnswer(0.0, np.zeros(len(self.room)), [], most + 1)
             if not len(labels):
                 return LabelAnswer(math.inf, self.room, [], work)
@@ -184,7 +184,7 @@ class LabelSearch:
             rows = useful[step.first[useful] == i]
             size = max(1, _AT_ONCE // max(1, len(rows)))
             for begin in range(0, len(own), size):
-                if time.monotonic() > self.until:
+                if now() > self.until:
                     break
                 part = own[begin : begin + size]
                 to_come = costs[rows, 0] + rest[step.last[rows], 0]

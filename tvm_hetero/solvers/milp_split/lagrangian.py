@@ -147,7 +147,7 @@ def probe(
     ----------
     width : labels at one cut and device.
     most : work that may be spent.
-    until : when the clock ends it all (of `time.monotonic`).
+    until : when the clock ends it all (of `now`).
     """
     unit, count = _UNITS / target, len(chain.instance.names)
     steps = {

@@ -30,7 +30,6 @@ Derivation: docs/method/milp-split.md.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 from tvm_hetero.bounds.throughput.module_columns import listable
@@ -50,6 +49,7 @@ from tvm_hetero.solvers.milp_split.cost import least_cost
 from tvm_hetero.solvers.milp_split.energy import MOST_DEVICES, least_energy
 from tvm_hetero.solvers.milp_split.energy_columns import energy_chain
 from tvm_hetero.solvers.timing.timing import to_schedule
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance, instance_of
 from tvm_hetero.views.modularity import cut_is_exact, modules_of
 
@@ -82,11 +82,11 @@ def solve(problem: Problem, options: Options) -> Schedule:
     SolverError
         If the time ran out before the first schedule.
     """
-    return improve(problem, options, options.start, time.monotonic())
+    return improve(problem, options, options.start, now())
 
 
 def improve(problem: Problem, options: Options, start: Schedule | None, began: float) -> Schedule:
-    """Solve from `start`; the time limit counts from `began` (of `time.monotonic`) on."""
+    """Solve from `start`; the time limit counts from `began` (of `now`) on."""
     kind = problem.objective.kind
     instance = instance_of(problem)
     if kind == "latency" and cut_is_exact(instance):
@@ -104,9 +104,9 @@ def improve(problem: Problem, options: Options, start: Schedule | None, began: f
     best, low = known
     if best is not None and best.value - low <= OPTIMAL_GAP * best.value:
         return replace(best, solver=NAME, lower_bound=min(low, best.value), seed=options.seed)
-    left = max(0.01, options.until(began) - time.monotonic())
+    left = max(0.01, options.until(began) - now())
     rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, deadline=left)
-    found = _whole(problem, rest, best, time.monotonic())
+    found = _whole(problem, rest, best, now())
     return replace(found, lower_bound=min(max(low, found.lower_bound), found.value))
 
 

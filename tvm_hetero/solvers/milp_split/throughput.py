@@ -19,7 +19,6 @@ whole graph goes to CP-SAT. A batch may be divided, which no column knows: no bo
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,6 +40,7 @@ from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, anneal_loads, 
 from tvm_hetero.solvers.throughput.class_rounding import share_plan
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance, instance_of
 from tvm_hetero.views.task_classes import shares_of
 
@@ -73,7 +73,7 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
     """
     if problem.objective.contiguous:
         return None
-    until = time.monotonic() + options.wall_limit
+    until = now() + options.wall_limit
     instance = instance_of(problem)
     chain = throughput_chain(instance)
     if chain is None:
@@ -87,10 +87,10 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
     whole = any(instance.memory_binds) and places(instance) <= MOST_PLACES
     for turn, (effort, share) in enumerate(_HUNTS[: 2 if whole else None]):
         for i, plan in enumerate(plans):
-            if hunt.closed or time.monotonic() > until:
+            if hunt.closed or now() > until:
                 break
             limit = max(1e-3, effort * options.time_limit / len(plans))
-            left = _CLOCK * (until - time.monotonic()) / (len(plans) - i)
+            left = _CLOCK * (until - now()) / (len(plans) - i)
             own = replace(options, time_limit=limit, deadline=None, seed=options.seed + turn)
             hunt.take([anneal_loads(instance, plan, hunt.low, own, left) or plan])
         if whole and turn == 0:
@@ -113,7 +113,7 @@ def _schedule(hunt: Hunt, options: Options, bound: float) -> Schedule:
 
 def _ask_cpsat(hunt: Hunt, options: Options) -> None:
     """CP-SAT on the whole graph, from the best plan."""
-    if hunt.closed or time.monotonic() > hunt.until:
+    if hunt.closed or now() > hunt.until:
         return
     problem = hunt.instance.problem
     budget = CpsatBudget(_WHOLE * WORK_PER_SECOND * options.time_limit, hunt.until)
@@ -165,7 +165,7 @@ class Hunt:
                     self.turn, self.part = self.turn + 1, _FIRST
 
     def _may(self) -> bool:
-        return not self.closed and self.work > 0 and time.monotonic() < self.until
+        return not self.closed and self.work > 0 and now() < self.until
 
     def _try(self, target: float, width: int) -> str:
         """Whether there is "none" below the target, or something "better", or it is "open"."""

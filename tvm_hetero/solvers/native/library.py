@@ -27,6 +27,7 @@ from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.solvers.native.arrays import ProblemArrays, flatten
 from tvm_hetero.solvers.native.results import Decoded, NativeAnswer
 from tvm_hetero.util.library_errors import explain_load_error
+from tvm_hetero.util.search_clock import add_stop
 from tvm_hetero.views.array_types import Int32Array
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -110,6 +111,9 @@ def _library() -> ctypes.CDLL:
     library.tvm_hetero_search_message.restype = ctypes.c_char_p
     library.tvm_hetero_search_destroy.argtypes = [p]
     library.tvm_hetero_search_destroy.restype = None
+    library.tvm_hetero_search_stop.argtypes = [i32]
+    library.tvm_hetero_search_stop.restype = None
+    add_stop(lambda stop: library.tvm_hetero_search_stop(int(stop)))
     return library
 
 

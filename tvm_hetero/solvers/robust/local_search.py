@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -37,6 +36,7 @@ from tvm_hetero.solvers.native.start import start_of
 from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import scorer
 from tvm_hetero.solvers.timing.decomposed_schedule import division_of
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance
 
 Goal = Literal["mean", "worst"]
@@ -52,7 +52,7 @@ _MOVES = 256
 
 @dataclass(frozen=True)
 class RobustEffort:
-    """Decodes that may be made, the moment (`time.monotonic`) at which to stop, and the seed."""
+    """Decodes that may be made, the moment (`now`) at which to stop, and the seed."""
 
     decodes: int
     deadline: float
@@ -146,7 +146,7 @@ class _RobustSearch:
         compare = self.comparison(values)
         move = 0
         while self.decodes < effort.decodes:
-            if move % _MOVES == 0 and time.monotonic() > effort.deadline:
+            if move % _MOVES == 0 and now() > effort.deadline:
                 break
             other = self.space.neighbour(state, rng)
             threshold = max(present, history[move % _HISTORY])

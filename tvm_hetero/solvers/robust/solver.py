@@ -46,6 +46,7 @@ from tvm_hetero.solvers.search import annealing
 from tvm_hetero.solvers.timing.decomposed_schedule import replay
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.solvers.timing.timing import make_plan, retime, to_schedule
+from tvm_hetero.util.search_clock import now
 
 # Shares of the time limit: the plan for the costs as they are, and those of the samples together;
 # local search takes what is left.
@@ -141,7 +142,7 @@ def fit(problem: Problem, plain: Schedule, request: RobustRequest, options: Opti
     """
     if request.goal is None:
         raise UsageError("robust: expected goal mean or worst, got none")
-    began = time.monotonic()
+    began = time.perf_counter()
     deadline = options.until(began)
     judges = request.training(options.seed, _JUDGES)
     sampled = replace(options, time_limit=options.time_limit * _SAMPLED / (1 - _PLAIN) / _PLANS)
@@ -166,7 +167,7 @@ def fit(problem: Problem, plain: Schedule, request: RobustRequest, options: Opti
         lower_bound=min(plain.lower_bound, best.value),
         best_single_device=plain.best_single_device,
         seed=plain.seed,
-        seconds=plain.seconds + time.monotonic() - began,
+        seconds=plain.seconds + time.perf_counter() - began,
     )
     return replace(answer, status="optimal" if answer.gap <= OPTIMAL_GAP else "feasible")
 
@@ -186,7 +187,7 @@ def _sampled_plans(
     """Plans that are good in one sample each, as schedules of the problem itself."""
     plans: list[Schedule] = []
     for sample in request.training(options.seed, _PLANS).problems(problem):
-        if time.monotonic() > deadline:
+        if now() > deadline:
             break
         # Where limits are tight, what a sample wants may be no schedule of the problem.
         with suppress(HeteroError):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
 from tvm_hetero.solvers.native.library import NativeSearch, available
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance
 
 # Steps of the library that make one unit of deterministic work (about a second).
@@ -21,7 +20,7 @@ def anneal_solution(
 
     The work is taken from `budget`; where less is left there are fewer steps.
     """
-    left = max(0.0, budget.deadline - time.monotonic())
+    left = max(0.0, budget.deadline - now())
     if not available() or left <= 0:
         return None
     search = NativeSearch(instance)

@@ -18,7 +18,6 @@ machine drags out. Annealing proves nothing: the bound beside its answer is some
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from tvm_hetero.solvers.lists import best_single, heft
 from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.native.start import divided_as, exact_schedule, start_of
 from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance
 
 RUNS = 3
@@ -122,13 +122,13 @@ def improve(
     """
     kind = search.instance.problem.objective.kind
     places = [placement, *others] if kind == "throughput" else [placement]
-    ends = time.monotonic() + effort.deadline
+    ends = now() + effort.deadline
 
     def run(
         i: int, start: Sequence[int], order: Sequence[int], work: float, heat: float
     ) -> NativeAnswer:
         seed, steps = effort.seed * (RUNS + 1) + i, max(1, int(work))
-        left = max(0.01, ends - time.monotonic())
+        left = max(0.01, ends - now())
         if kind == "throughput":
             return search.anneal_loads(start, work=steps, seed=seed, heat=heat, deadline=left)
         return search.anneal(start, order, work=steps, seed=seed, heat=heat, deadline=left)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.load_balancing import improve
 from tvm_hetero.solvers.timing.device_loads import Loads, exact_value
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance
 
 # Steps of the annealer (some 20 ns on a shared core) per second of the time limit, for each
@@ -41,7 +41,7 @@ def annealed_cut(
     searched = places(instance) <= MOST_PLACES
     steps = options.time_limit * (_STEPS if searched else _CUT_STEPS)
     runs = max(1, min(_MOST_RUNS, int(steps / _RUN)))
-    until = time.monotonic() + seconds
+    until = now() + seconds
     first = exact_value(instance, cut)
     best, least = list(cut), first
     try:
@@ -49,7 +49,7 @@ def annealed_cut(
     except SolverError:
         return anneal_loads(instance, cut, bound, options, seconds)
     for i in range(runs):
-        left = until - time.monotonic()
+        left = until - now()
         if left <= 0 or options.within_gap(least, bound):
             break
         run = search.anneal_loads(
@@ -73,7 +73,7 @@ def anneal_loads(
 
     rate = _STEPS if instance.contended else _MENDING_STEPS
     steps = min(_MOST_STEPS, options.time_limit * rate)
-    began, found = time.monotonic(), None
+    began, found = now(), None
     try:
         search = NativeSearch(instance)
         # A short run first: what the clock cuts off in its heat is worth little.
@@ -83,7 +83,7 @@ def anneal_loads(
                 work=max(1, int(part * steps)),
                 seed=options.seed,
                 heat=warmth * _heat(instance, plan, bound),
-                deadline=max(0.01, seconds - (time.monotonic() - began)),
+                deadline=max(0.01, seconds - (now() - began)),
             )
             if run.feasible:
                 plan = found = list(run.placement)

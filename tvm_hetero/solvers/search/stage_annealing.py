@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.options import Options
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance
 
 # Steps (some 30 ns on a shared core) a second of the time limit: for something to beat, and where
@@ -25,7 +25,7 @@ def anneal_stages(
 
     Parameters
     ----------
-    deadline : of `time.monotonic`.
+    deadline : of `now`.
     steps : of the annealer, for each second of the time limit.
     """
     from tvm_hetero.solvers.native.library import NativeSearch
@@ -36,7 +36,7 @@ def anneal_stages(
             work=max(1, min(_MOST_STEPS, int(options.time_limit * steps))),
             seed=options.seed,
             heat=_HEAT,
-            deadline=max(0.01, deadline - time.monotonic()),
+            deadline=max(0.01, deadline - now()),
         )
     except SolverError:
         return None

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +35,7 @@ import numpy as np
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.native import stages
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.task_classes import shares_of
@@ -94,7 +94,7 @@ class _DeviceSetSearch:
             if not met[i]:
                 begin.append(begin[-1])
                 continue
-            if time.monotonic() > deadline:
+            if now() > deadline:
                 raise SolverError("stages: no time is left to look at all stages")
             later, loads = self.family.row(i, most)
             beyond = np.full(loads.shape, np.inf)
@@ -120,7 +120,7 @@ class _DeviceSetSearch:
     def reach(self, most: float, deadline: float) -> list[int]:
         """R of all ideals."""
         if self.native is not None:
-            found = self.native.reach(most, deadline - time.monotonic())
+            found = self.native.reach(most, deadline - now())
             return [int.from_bytes(row.tobytes(), "little") for row in found]
         return self._reach(most, deadline)
 
@@ -132,7 +132,7 @@ class _DeviceSetSearch:
         for i, (first, last) in enumerate(itertools.pairwise(s.begin.tolist())):
             if not found[i]:
                 continue
-            if time.monotonic() > deadline:
+            if now() > deadline:
                 raise SolverError("stages: no time is left to join stages")
             useful = (s.loads[first:last] <= most) & (s.beyond[first:last] > most)
             grown = [
@@ -179,7 +179,7 @@ def least(family: IdealFamily, most: float, deadline: float = math.inf) -> tuple
 
     Parameters
     ----------
-    deadline : of `time.monotonic`.
+    deadline : of `now`.
 
     Raises
     ------

@@ -59,7 +59,7 @@ def linear_plan(
 
     Parameters
     ----------
-    deadline : of `time.monotonic`; after it the second order is left out.
+    deadline : of `now`; after it the second order is left out.
 
     Raises
     ------

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +28,7 @@ from tvm_hetero.errors import SolverError, UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers.stage_dp.device_sets import SAME, least
 from tvm_hetero.solvers.timing.device_loads import exact_value
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import FloatArray, IntArray
 from tvm_hetero.views.ideals import IdealFamily, place_terminals
 from tvm_hetero.views.instance import Instance
@@ -104,7 +104,7 @@ def run(family: IdealFamily, most: float = math.inf, deadline: float = math.inf)
 
     Parameters
     ----------
-    deadline : of `time.monotonic`.
+    deadline : of `now`.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def run(family: IdealFamily, most: float = math.inf, deadline: float = math.inf)
         return StageChain(*least(family, most, deadline))
     table = StageTable(family)
     for i in range(len(family) - 1):
-        if time.monotonic() > deadline:
+        if now() > deadline:
             raise SolverError("stages: no time is left to join stages")
         if np.isfinite(table.value[:, i]).any():
             table.extend(i, *family.row(i, most))
@@ -155,7 +155,7 @@ def best_plan(
     """The plan of the best chain if it is valid (routes, memory), and the chain itself.
 
     `most` is a value that is known already; with rounding room, so that it can be met again.
-    `deadline` is one of `time.monotonic`; past it, as with too many states, `SolverError`.
+    `deadline` is one of `now`; past it, as with too many states, `SolverError`.
     """
     chain = run(family, most * (1 + 1e-9), deadline)
     if chain.value == math.inf:

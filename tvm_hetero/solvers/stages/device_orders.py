@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +37,7 @@ from tvm_hetero.solvers.milp import backends
 from tvm_hetero.solvers.search.stage_annealing import SHORT, anneal_stages
 from tvm_hetero.solvers.stages.fixed_order_milp import StageOrder
 from tvm_hetero.solvers.timing.device_loads import exact_value
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.ideals import Blocks, contract, kinds_of, place_terminals
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.symmetry import find_symmetry
@@ -70,7 +70,7 @@ def search_orders(
     Parameters
     ----------
     best : the placement.
-    deadline : of `time.monotonic`.
+    deadline : of `now`.
     """
     value = exact_value(instance, best)
     used = {d for row in instance.devices for d in row}
@@ -121,11 +121,11 @@ class _DeviceOrderSearch:
         return self.value * (1 - _BETTER)
 
     def _late(self) -> bool:
-        return time.monotonic() >= self.deadline
+        return now() >= self.deadline
 
     def _solve(self, order: StageOrder, *, whole: bool) -> backends.MilpOutcome:
         model = order.model if whole else order.relaxed()
-        left = self.deadline - time.monotonic()
+        left = self.deadline - now()
         try:
             limit = _PATIENCE * self.options.time_limit
             return backends.solve(model, "highs", max(0.01, left), limit, self.options.seed)

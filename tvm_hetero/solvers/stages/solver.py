@@ -15,7 +15,6 @@ throughput without contiguous stages the plan is found in the same way, but only
 from __future__ import annotations
 
 import math
-import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -37,6 +36,7 @@ from tvm_hetero.solvers.stage_dp.stage_dp import best_plan, check_kind
 from tvm_hetero.solvers.stages.device_orders import search_orders
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.instance import Instance, instance_of
 
 # Executions x devices x stages that the model of CP-SAT may have for each second of the time
@@ -63,7 +63,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         If the time ran out before the first plan.
     """
     check_kind(problem, "stages")
-    began = time.monotonic()
+    began = now()
     contiguous = replace(problem.objective, contiguous=True)
     staged = problem.with_objective(contiguous)
     own = options.start if problem.objective.contiguous else None
@@ -119,7 +119,7 @@ class _Climb:
     def _affordable(self) -> bool:
         """Whether a model for CP-SAT is made in a fifth of the time, and of what is left."""
         cells = len(self.instance) * len(self.instance.names) ** 2
-        left = self.budget.deadline - time.monotonic()
+        left = self.budget.deadline - now()
         return cells <= _CELLS_A_SECOND * min(self.options.time_limit, left)
 
     def _ideals(self, most: int) -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import copy
 import math
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +31,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.solvers.timing.device_loads import exact_value
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.ideals import kinds_of, least_hops
 from tvm_hetero.views.instance import Instance
 
@@ -79,11 +79,11 @@ def anneal_in_levels(
         return None
     rng = random.Random(options.seed + turn)
     each = max(_STEPS, _STEPS_A_GROUP * len(instance.groups))
-    until = time.monotonic() + seconds
+    until = now() + seconds
     try:
         fine, blocks = NativeSearch(instance), _measure(instance)
         for _ in range(max(1, int(steps // each))):
-            left = until - time.monotonic()
+            left = until - now()
             if left <= 0 or options.within_gap(least, bound):
                 break
             coarse = _glued(instance, _glue(instance, blocks, best, bound, rng))

@@ -23,7 +23,6 @@ the elements of a task; the annealer then places parts instead of tasks.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -60,6 +59,7 @@ from tvm_hetero.solvers.throughput.level_annealing import anneal_in_levels
 from tvm_hetero.solvers.throughput.threshold_rounding import share_cut
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
+from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.instance import Division, Instance, instance_of
 from tvm_hetero.views.task_classes import shares_of
@@ -117,7 +117,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     check_kind(problem, "throughput")
     if problem.objective.contiguous:
         return replace(stages.solve(problem, options), solver="throughput")
-    budget = CpsatBudget.of(options, time.monotonic())
+    budget = CpsatBudget.of(options, now())
     instance = instance_of(problem)
     rows = rows_within(options.time_limit)
     bound, weights, cut = _share(instance, rows, options)
@@ -126,23 +126,28 @@ def solve(problem: Problem, options: Options) -> Schedule:
     for plan in starts:
         best = _better(instance, best, plan, options)
     best = _anneal_blocks(instance, best, bound, options, budget, _FIRST_ROUNDS)
-    if best is not None and not options.within_gap(best.value, bound):
+    if best is not None and _goes_on(best, bound, options, budget):
         work, until = _COVERING * options.time_limit, _at(budget, _COVERED)
         bound = max(bound, covering_bound(instance, best.value, weights, work, until))
     best = _anneal_blocks(instance, best, bound, options, budget, _MORE_ROUNDS)
     best = _search(instance, best, bound, options, budget, starts, cut)
-    if best is not None and problem.batch > 1 and not options.within_gap(best.value, bound):
+    if best is not None and problem.batch > 1 and _goes_on(best, bound, options, budget):
         best = _search_parts(problem, best, bound, options, budget)
-    if best is not None and instance.contended and not options.within_gap(best.value, bound):
+    if best is not None and instance.contended and _goes_on(best, bound, options, budget):
         bound = max(bound, chain_bound(instance, best.value, weights))
         most = min(MOST, int(options.time_limit * _LISTED_A_SECOND))
         bound = max(bound, run_bound(instance, best.value, weights, most))
         hub_rows = rows if options.time_limit >= _PATIENT else QUICK_ROWS
         bound = max(bound, hub_bound(instance, bound, hub_rows))
-    closed = best is not None and options.within_gap(best.value, bound)
+    closed = best is not None and not _goes_on(best, bound, options, budget)
     if best is None or (not closed and places(instance) <= MOST_PLACES):
         best = _close(problem, best, options, budget)
     return replace(best, solver="throughput", lower_bound=max(best.lower_bound, bound))
+
+
+def _goes_on(best: Schedule, bound: float, options: Options, budget: CpsatBudget) -> bool:
+    """Whether there is something to gain, and time for it."""
+    return not options.within_gap(best.value, bound) and now() < budget.deadline
 
 
 def rows_within(seconds: float) -> int:
@@ -165,8 +170,8 @@ def _share(
 
 def _at(budget: CpsatBudget, part: float) -> float:
     """The moment when a part of what is left of the clock has gone."""
-    now = time.monotonic()
-    return now + part * (budget.deadline - now)
+    began = now()
+    return began + part * (budget.deadline - began)
 
 
 def _anneal_blocks(
@@ -187,7 +192,7 @@ def _anneal_blocks(
     if plan is None:
         return best
     steps = int(rounds.steps * options.time_limit)
-    seconds = rounds.share * (budget.deadline - time.monotonic())
+    seconds = rounds.share * (budget.deadline - now())
     found = anneal_in_levels(instance, plan, bound, options, steps, seconds, rounds.turn)
     return best if found is None else _better(instance, best, found, options)
 
@@ -198,7 +203,7 @@ def _starts(instance: Instance, options: Options, budget: CpsatBudget) -> list[l
     The programs along an order are cut by the clock, which that of a divided batch on many kinds of
     devices would overrun.
     """
-    began = time.monotonic()
+    began = now()
     deadline = began + _STARTING * (budget.deadline - began)
     found = []
     plan = share_plan(instance, shares_of(instance, rates(instance)))
@@ -252,7 +257,7 @@ def _search(
     for i, plan in enumerate(starts):
         if best is not None and options.within_gap(best.value, bound):
             break
-        share = 0.7 * (budget.deadline - time.monotonic()) / (len(starts) - i)
+        share = 0.7 * (budget.deadline - now()) / (len(starts) - i)
         anneal = annealed_cut if plan is cut else anneal_loads
         found = anneal(instance, plan, bound, options, share)
         if found is not None:

@@ -1,0 +1,82 @@
+"""What is given when Ctrl-C comes, or the time is long up, while a block does not end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Pressed: after how many seconds; the block waits for `end`, or for searches to be stopped.
+_PROGRAM = """
+import os, signal, sys, threading, time
+from tvm_hetero.cli.shared import interrupt
+from tvm_hetero.processes.signals import make_watch
+from tvm_hetero.util.search_clock import is_stopped
+interrupt._PATIENCE = {patience}
+if {ours}:
+    make_watch().begin()
+def press():
+    for after in {presses}:
+        time.sleep(after)
+        os.kill(os.getpid(), signal.SIGINT)
+def give(interrupted):
+    print("given", interrupted, flush=True)
+    return {known}
+threading.Thread(target=press, daemon=True).start()
+latest = {latest}
+latest = None if latest is None else time.monotonic() + latest
+end = time.monotonic() + {end}
+with interrupt.interruptible(give, latest) as interruption:
+    while time.monotonic() < end and not ({listens} and is_stopped()):
+        time.sleep(0.005)
+print("ended", interruption.happened, is_stopped())
+"""
+
+
+def run(
+    presses: list[float], *, listens: bool = False, known: bool = True, end: float = 60.0,
+    patience: float = 0.05, latest: float | None = None, ours: bool = True,
+) -> tuple[int, str]:  # fmt: skip
+    """Exit status and output of a block."""
+    code = _PROGRAM.format(
+        presses=presses,
+        listens=listens,
+        known=known,
+        end=end,
+        patience=patience,
+        latest=latest,
+        ours=ours,
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert not done.stderr
+    return done.returncode, done.stdout.strip()
+
+
+def test_a_block_that_ends_when_searches_stop_is_left_alone() -> None:
+    assert run([0.02], listens=True, patience=60.0) == (0, "ended True False")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_for_a_block_that_does_not_listen_what_is_known_is_given(known: bool) -> None:
+    assert run([0.02], known=known) == (130, "given True")
+
+
+def test_who_presses_twice_gets_nothing() -> None:
+    assert run([0.02, 0.02], patience=60.0) == (130, "")
+
+
+def test_when_the_time_is_long_up_what_is_known_is_given() -> None:
+    assert run([], latest=0.02) == (0, "given False")
+
+
+def test_a_process_of_others_is_not_ended() -> None:
+    assert run([], latest=0.02, end=0.1, ours=False) == (0, "ended False False")
+
+
+def test_where_nothing_is_known_the_block_goes_on() -> None:
+    assert run([], latest=0.02, known=False, end=0.1) == (0, "given False\nended False False")
+
+
+def test_a_block_that_ends_in_time_gives_its_own_answer() -> None:
+    assert run([], latest=60.0, end=0.0) == (0, "ended False False")
