@@ -112,6 +112,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.model_folders --count 2000
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000
+	$(BIN)/python -m tests.fuzz.cluster_losses --rounds 20
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels
