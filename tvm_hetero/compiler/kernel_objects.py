@@ -22,7 +22,8 @@ from tvm_hetero import __version__
 from tvm_hetero.compiler.linking import link, write_object
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.tir.memo import kernel_text
-from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.cache_dir import cache_dir, make_own_folder
+from tvm_hetero.util.kept_files import is_kept, keep
 
 OPT_LEVEL = 3
 # Of a digest; as many hexadecimal digits are in the name of a symbol.
@@ -53,17 +54,17 @@ def compile_object(func: tvm.tirx.PrimFunc, target: tvm.target.Target) -> Path:
     """
     symbol = object_symbol(func, target)
     path = cache_dir() / "objects" / f"{symbol}.o"
-    if path.exists():
+    if is_kept(path):
         return path
     named = func.with_attr("global_symbol", symbol).with_attr("target", target)
     with tvm.transform.PassContext(opt_level=OPT_LEVEL):
         built = build(tvm.IRModule({symbol: named}), target)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(path.parent)
     descriptor, name = tempfile.mkstemp(prefix="compile.", suffix=".o", dir=path.parent)
     os.close(descriptor)
     try:
         write_object(built, Path(name))
-        os.replace(name, path)  # which appears whole, whoever else compiles it too
+        keep(Path(name), path)
     finally:
         Path(name).unlink(missing_ok=True)
     return path

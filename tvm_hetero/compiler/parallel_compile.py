@@ -8,7 +8,6 @@ together. Who has scheduled one device's kernels begins their library and goes o
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,8 @@ from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.platform.host import available_cores
-from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.cache_dir import cache_dir, make_own_folder
+from tvm_hetero.util.kept_files import keep
 
 # In place of a symbol: a library that is compiled as a whole.
 _WHOLE = ""
@@ -86,7 +86,7 @@ class Compiler:
         if path in self._begun:
             return
         with _failing(target):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_own_folder(path.parent)
             folder = Path(tempfile.mkdtemp(prefix="compile.", dir=path.parent))
         objects: dict[str, Future[Path]] = {}
         self._begun[path] = _Begun(target, folder, objects)
@@ -111,7 +111,7 @@ class Compiler:
                 library = begun.folder / path.name
                 if _WHOLE not in files:
                     link_objects(files, library, begun.target)
-                os.replace(library, path)
+                keep(library, path)
 
 
 @contextmanager
