@@ -5,6 +5,7 @@
 #include <tvm/ffi/extra/json.h>
 
 #include <cerrno>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -180,7 +181,10 @@ class Scanner {
     const std::string number = text_.substr(begin, at_ - begin);
     const double value = std::strtod(number.c_str(), nullptr);
     if (std::isinf(value)) Fail("a number that no float can hold: " + number.substr(0, 80));
-    if (errno != 0) text_.replace(begin, at_ - begin, "0" + std::string(number.size() - 1, ' '));
+    // Compared, too: a library that treats subnormals as zero may have been loaded.
+    if (number.size() >= 3 && (errno != 0 || std::fabs(value) < DBL_MIN)) {
+      text_.replace(begin, number.size(), "0.0" + std::string(number.size() - 3, ' '));
+    }
   }
 
   void Digits() {
