@@ -134,7 +134,22 @@ def test_what_is_refused_is_named_without_its_escapes(tmp_path: Path) -> None:
         path.write_text(json.dumps(document))
         run("schedule", path, "--solver", "heft")
         run("show", path)
-    for verb in ("simulate", "plan", "place-layers", "zoo", "adapt", "onnx-check", "relay-check",
-                 "run", "generate", "cluster", "check", "show", "tune", "problem", "partition"):
+    for verb in (
+        "simulate",
+        "plan",
+        "place-layers",
+        "zoo",
+        "adapt",
+        "onnx-check",
+        "relay-check",
+        "run",
+        "generate",
+        "cluster",
+        "check",
+        "show",
+        "tune",
+        "problem",
+        "partition",
+    ):
         run(verb, tmp_path / name("f").replace("/", ""))
         run(verb, name("x"), "-o", name("y"))

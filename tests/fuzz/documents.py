@@ -4,8 +4,8 @@
 
 Texts of every format are mutated by the byte, by the token and by the value (as JSON and as YAML),
 and read by the readers of `tests.util.test_hostile_documents`. A reader takes a document, or raises
-one short printable `HeteroError`; what takes 5 s, or raises anything else, is a fault. What one JSON
-reader takes the other must: the C++ one parses each text as a plan, whose first complaint says
+one short printable `HeteroError`; what takes 5 s, or raises anything else, is a fault. What one
+JSON reader takes the other must: the C++ one parses each text as a plan, whose first complaint says
 whether it was JSON at all, and whether it was a plan.
 """
 
@@ -32,7 +32,8 @@ _NO_JSON = "not a JSON document"
 _TOKENS = [
     "NaN", "-Infinity", "1e999", "1e-400", "5e-324", "01", "+1", "1.", ".5", "-0", "9" * 400,
     "1" + "0" * 30, "null", "true", "[]", "{}", '""', '"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000"',
-    '"\x1b[31m"', '"\x01"', "[" * 70, "]" * 70, '{"a":1,"a":2}', '{"a":1,"\\u0061":2}', ",", ":", "\ufeff",
+    '"\x1b[31m"', '"\x01"', "[" * 70, "]" * 70, '{"a":1,"a":2}', '{"a":1,"\\u0061":2}', ",", ":",
+    "\ufeff",
     "\u2028", "&a ", "*a", "!!binary ", "!!set ", "<<: ", "1:30:00", "0x1F", "2020-01-02", ".inf",
     "\t", "'", '"', "\\", "/*", "//", "-", "? ", "| ", "\x00", "1e00001", "9007199254740993",
 ]  # fmt: skip

@@ -16,8 +16,8 @@ from tvm_hetero.util.units import (
     format_seconds,
     parse_bytes,
     parse_number,
-    parse_rate,
     parse_quantity,
+    parse_rate,
     parse_seconds,
 )
 

@@ -90,6 +90,6 @@ def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
     for n, seconds in points:
         if seconds != 0 and not LEAST <= seconds <= MOST:
             raise FormatError(
-                f"{where}: expected a time of 0, or from {LEAST:g} to {MOST:g} s, for {n} elements, "
-                f"got {seconds}"
+                f"{where}: expected a time of 0, or from {LEAST:g} to {MOST:g} s, "
+                f"for {n} elements, got {seconds}"
             )

@@ -53,6 +53,6 @@ def make_own_folder(path: Path) -> None:
         ) from None
     if state.st_uid != os.geteuid():
         raise UsageError(
-            f"the cache folder {path} belongs to user {state.st_uid}, who could put code there that "
-            f"would run as user {os.geteuid()}; set TVM_HETERO_CACHE to a folder of your own"
+            f"the cache folder {path} belongs to user {state.st_uid}, who could put code there "
+            f"that would run as user {os.geteuid()}; set TVM_HETERO_CACHE to a folder of your own"
         )

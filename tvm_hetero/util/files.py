@@ -81,7 +81,7 @@ def current_umask() -> int:
 
 
 def obey_umask(folder: Path) -> None:
-    """Give a folder and all in it the modes that new ones have; what others wrote may be private."""
+    """Give a folder and all in it the modes of new ones; what libraries wrote may be private."""
     mask = current_umask()
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():

@@ -36,7 +36,7 @@ def is_kept(path: Path) -> bool:
 
 
 def keep(made: Path, path: Path) -> None:
-    """Put a file that was made elsewhere in the same folder under its name, with its hash beside it.
+    """Put a file that was made beside it under its name, and its hash next to it.
 
     Raises
     ------

@@ -18,8 +18,8 @@ from tvm_hetero.util.quote import quote
 
 # How deep lists and objects may stand in each other.
 MAX_DEPTH = 64
-# How many values a document may have: of 100,000 tasks on 50 devices. Empty lists, 3 bytes each in a
-# file, take 64 bytes each in memory.
+# How many values a document may have: those of 100,000 tasks on 50 devices. An empty list is 3
+# bytes in a file, and 64 in memory.
 MAX_VALUES = 8_000_000
 
 # What may be no float: an exponent of three digits, or digits without end.
