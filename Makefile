@@ -105,6 +105,7 @@ fuzz: peers lm-eval locust
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 	$(BIN)/python -m pytest -q tests/serve -k 'lm_eval or locust'
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
+	$(BIN)/python -m tests.fuzz.documents --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.teams_against_brute_force --seconds $(SECONDS)

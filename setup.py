@@ -186,6 +186,7 @@ class CMakeBuild(build_ext):
             cmake, "-S", str(ROOT), "-B", str(objects), "-G", generator, *options,
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DTVM_HETERO_OUTPUT_DIR={target.parent}",
+            f"-DTVM_HETERO_VERSION={self.distribution.get_version()}",
         ]  # fmt: skip
         objects.mkdir(parents=True, exist_ok=True)
         if subprocess.run(configure).returncode != 0:

@@ -19,10 +19,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tvm_hetero {
+
+class PlainFile;
 
 /*! \brief Where a tensor lies in its file. */
 struct StoredTensor {
@@ -45,7 +48,7 @@ class TVM_HETERO_API SafetensorsFile {
 
   /*!
    * \brief Read one tensor into main memory, or into a CPU's own (device type 1, any number).
-   * \throws ValueError where there is no such tensor, RuntimeError where it cannot be read.
+   * \throws ValueError where there is no such tensor, or it cannot be read.
    */
   tvm::ffi::Tensor Read(const std::string& name, DLDevice device = {kDLCPU, 0}) const;
 
@@ -53,11 +56,8 @@ class TVM_HETERO_API SafetensorsFile {
   std::string ReadHeader(uint64_t* data_begin) const;
   void ParseHeader(const std::string& header, uint64_t data_begin);
   void CheckLayout(uint64_t data_begin) const;
-  void ReadBytes(uint64_t begin, uint64_t count, char* to) const;
 
-  std::string path_;
-  int descriptor_;
-  uint64_t size_;
+  std::unique_ptr<PlainFile> file_;
   std::map<std::string, StoredTensor> tensors_;
 };
 

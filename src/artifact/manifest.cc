@@ -3,6 +3,7 @@
 #include <tvm/ffi/error.h>
 #include <unistd.h>
 
+#include "artifact/versions.h"
 #include "support/json_object.h"
 #include "support/parse_json.h"
 #include "support/sha256.h"
@@ -42,6 +43,7 @@ Manifest::Manifest(const std::string& folder) : path_(folder + "/manifest.json")
     manifest.Fail("format", "is \"" + format + "\", expected \"" + kArtifactFormat +
                                 "\": build the artifact again with this version");
   }
+  CheckVersions(manifest.Strings("versions"), folder);
   default_variant_ = manifest.String("default");
   files_ = manifest.Strings("files");
 }

@@ -10,6 +10,7 @@
 
 #include "memory/device_api.h"
 #include "support/device_name.h"
+#include "support/plain_file.h"
 
 namespace tvm_hetero {
 namespace {
@@ -73,15 +74,14 @@ void CheckNpyLength(const std::string& path, const std::vector<int64_t>& shape, 
   }
 }
 
-std::string ReadNpyHeader(const std::string& path, std::ifstream& file) {
+std::string ReadNpyHeader(const PlainFile& file) {
   unsigned char preamble[kPreamble] = {};
-  file.read(reinterpret_cast<char*>(preamble), kPreamble);
-  if (!file || std::memcmp(preamble, "\x93NUMPY\x01\x00", 8) != 0) {
-    FailNpy(path, "is no .npy file of version 1.0");
+  file.ReadAt(0, std::min<uint64_t>(kPreamble, file.size()), reinterpret_cast<char*>(preamble));
+  if (std::memcmp(preamble, "\x93NUMPY\x01\x00", 8) != 0) {
+    FailNpy(file.path(), "is no .npy file of version 1.0");
   }
   std::string header(preamble[8] + 256 * preamble[9], '\0');
-  file.read(&header[0], static_cast<std::streamsize>(header.size()));
-  if (!file) FailNpy(path, "was cut short");
+  file.ReadAt(kPreamble, header.size(), &header[0]);
   return header;
 }
 
@@ -100,23 +100,18 @@ std::string Between(const std::string& path, const std::string& header, size_t* 
 }  // namespace
 
 ffi::Tensor ReadNpy(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) FailNpy(path, "cannot be opened");
-  std::string header = ReadNpyHeader(path, file);
+  const PlainFile file(path);
+  std::string header = ReadNpyHeader(file);
   size_t place = 0;  // numpy itself writes the three keys in this order
   DLDataType dtype = ParseNpyType(path, Between(path, header, &place, "{'descr': '", "'"));
   std::vector<int64_t> shape = ParseNpyShape(
       path, Between(path, header, &place, "', 'fortran_order': False, 'shape': (", ")"));
 
-  std::streamoff begin = file.tellg();
-  file.seekg(0, std::ios::end);
-  CheckNpyLength(path, shape, dtype, file.tellg() - begin);
-  file.seekg(begin);
+  const uint64_t begin = kPreamble + header.size();
+  CheckNpyLength(path, shape, dtype, static_cast<int64_t>(file.size() - begin));
   ffi::Tensor tensor =
       Empty(ffi::ShapeView(shape.data(), shape.size()), dtype, DLDevice{kDLCPU, 0});
-  file.read(static_cast<char*>(tensor.data_ptr()),
-            static_cast<std::streamsize>(ffi::GetDataSize(*tensor.GetDLTensorPtr())));
-  if (!file) FailNpy(path, "cannot be read");
+  file.ReadAt(begin, file.size() - begin, static_cast<char*>(tensor.data_ptr()));
   return tensor;
 }
 

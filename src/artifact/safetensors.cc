@@ -1,17 +1,13 @@
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <tvm/ffi/dtype.h>
 #include <tvm/ffi/error.h>
 #include <tvm_hetero/safetensors.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "memory/device_api.h"
 #include "support/json_object.h"
 #include "support/parse_json.h"
+#include "support/plain_file.h"
 
 namespace tvm_hetero {
 namespace {
@@ -79,56 +75,46 @@ StoredTensor ParseStoredTensor(JsonObject row, uint64_t data_begin, uint64_t dat
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
-    : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)), size_(0) {
-  struct stat status;
-  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    std::string reason = descriptor_ < 0 ? std::strerror(errno) : "it is no file";
-    if (descriptor_ >= 0) close(descriptor_);
-    TVM_FFI_THROW(ValueError) << path_ << ": cannot be opened: " << reason;
-  }
-  try {
-    size_ = static_cast<uint64_t>(status.st_size);
-    uint64_t data_begin = 0;
-    std::string header = ReadHeader(&data_begin);
-    ParseHeader(header, data_begin);
-    CheckLayout(data_begin);
-  } catch (...) {
-    close(descriptor_);  // a destructor does not run where a constructor has thrown
-    throw;
-  }
+    : file_(std::make_unique<PlainFile>(path)) {
+  uint64_t data_begin = 0;
+  std::string header = ReadHeader(&data_begin);
+  ParseHeader(header, data_begin);
+  CheckLayout(data_begin);
 }
 
-SafetensorsFile::~SafetensorsFile() { close(descriptor_); }
+SafetensorsFile::~SafetensorsFile() = default;
 
 std::string SafetensorsFile::ReadHeader(uint64_t* data_begin) const {
-  if (size_ < kLengthBytes) {
-    TVM_FFI_THROW(ValueError) << path_ << ": has " << size_ << " bytes, too few for safetensors";
+  if (file_->size() < kLengthBytes) {
+    TVM_FFI_THROW(ValueError) << file_->path() << ": has " << file_->size()
+                              << " bytes, too few for safetensors";
   }
   unsigned char raw[kLengthBytes];
-  ReadBytes(0, kLengthBytes, reinterpret_cast<char*>(raw));
+  file_->ReadAt(0, kLengthBytes, reinterpret_cast<char*>(raw));
   uint64_t length = 0;
   for (uint64_t i = kLengthBytes; i-- > 0;) length = length << 8 | raw[i];
-  if (length > size_ - kLengthBytes || length > kLongestHeader) {
-    TVM_FFI_THROW(ValueError) << path_ << ": its header has " << length
+  if (length > file_->size() - kLengthBytes || length > kLongestHeader) {
+    TVM_FFI_THROW(ValueError) << file_->path() << ": its header has " << length
                               << " bytes, expected at most "
-                              << std::min(size_ - kLengthBytes, kLongestHeader);
+                              << std::min(file_->size() - kLengthBytes, kLongestHeader);
   }
   std::string header(length, '\0');
-  ReadBytes(kLengthBytes, length, &header[0]);
+  file_->ReadAt(kLengthBytes, length, &header[0]);
   *data_begin = kLengthBytes + length;
   return header;
 }
 
 void SafetensorsFile::ParseHeader(const std::string& header, uint64_t data_begin) {
-  auto rows = ParseJson(header, path_).as<ffi::json::Object>();
+  auto rows = ParseJson(header, file_->path()).as<ffi::json::Object>();
   if (!rows.has_value()) {
-    TVM_FFI_THROW(ValueError) << path_ << ": its header is no JSON object";
+    TVM_FFI_THROW(ValueError) << file_->path() << ": its header is no JSON object";
   }
   for (const auto& [key, row] : *rows) {
     std::string name(key.cast<ffi::String>());
     if (name == kMetadata) continue;
-    JsonObject object(row, "tensor '" + name + "'", path_);
-    tensors_.emplace(name, ParseStoredTensor(std::move(object), data_begin, size_ - data_begin));
+    JsonObject object(row, "tensor '" + name + "'", file_->path());
+    tensors_.emplace(
+        name, ParseStoredTensor(std::move(object), data_begin, file_->size() - data_begin));
   }
 }
 
@@ -142,36 +128,23 @@ void SafetensorsFile::CheckLayout(uint64_t data_begin) const {
     if (begin != end) break;
     end += bytes;
   }
-  if (end != size_) {
-    TVM_FFI_THROW(ValueError) << path_ << ": its tensors have gaps or overlap, or bytes follow, "
-                              << "from byte " << end << " of " << size_ << " on";
+  if (end != file_->size()) {
+    TVM_FFI_THROW(ValueError) << file_->path()
+                              << ": its tensors have gaps or overlap, or bytes follow, from byte "
+                              << end << " of " << file_->size() << " on";
   }
 }
 
 ffi::Tensor SafetensorsFile::Read(const std::string& name, DLDevice device) const {
   auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    TVM_FFI_THROW(ValueError) << path_ << ": there is no tensor '" << name << "'";
+    TVM_FFI_THROW(ValueError) << file_->path() << ": there is no tensor '" << name << "'";
   }
   const StoredTensor& stored = found->second;
   ffi::ShapeView shape(stored.shape.data(), stored.shape.size());
   ffi::Tensor tensor = Empty(shape, stored.dtype, device);
-  ReadBytes(stored.begin, stored.bytes, static_cast<char*>(tensor.data_ptr()));
+  file_->ReadAt(stored.begin, stored.bytes, static_cast<char*>(tensor.data_ptr()));
   return tensor;
-}
-
-void SafetensorsFile::ReadBytes(uint64_t begin, uint64_t count, char* to) const {
-  while (count > 0) {
-    ssize_t got = pread(descriptor_, to, count, static_cast<off_t>(begin));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      TVM_FFI_THROW(RuntimeError) << path_ << ": cannot be read at byte " << begin << ": "
-                                  << (got == 0 ? "it was cut short" : std::strerror(errno));
-    }
-    to += got;
-    begin += static_cast<uint64_t>(got);
-    count -= static_cast<uint64_t>(got);
-  }
 }
 
 }  // namespace tvm_hetero

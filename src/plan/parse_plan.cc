@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "support/json_object.h"
+#include "support/parse_json.h"
 
 namespace tvm_hetero {
 namespace {
@@ -188,9 +189,7 @@ std::vector<Row> Rows(JsonObject& document, const char* key, Row (*parse)(JsonOb
 }  // namespace
 
 Plan ParsePlan(const std::string& json) {
-  ffi::String error;
-  ffi::Any value = ffi::json::Parse(ffi::String(json), &error);
-  if (!error.empty()) TVM_FFI_THROW(ValueError) << "plan: not a JSON document: " << error;
+  ffi::Any value = ParseJson(json, "plan");
 
   JsonObject document(value, "");
   std::string format = document.String("format");

@@ -2,36 +2,19 @@
 
 #include <tvm/ffi/error.h>
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
+#include "support/plain_file.h"
+#include "support/strict_json.h"
 
 namespace tvm_hetero {
 namespace {
 
-constexpr int kDeepest = 64;
-
-/*! \brief How deep brackets are nested, not counting those within strings. */
-int NestingOf(const std::string& text) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char letter = text[i];
-    if (letter == '"') in_string = !in_string;
-    if (in_string && letter == '\\') ++i;  // what follows is no end of the string
-    if (in_string) continue;
-    if (letter == '[' || letter == '{') deepest = std::max(deepest, ++depth);
-    if (letter == ']' || letter == '}') --depth;
-  }
-  return deepest;
-}
+constexpr uint64_t kLongestDocument = uint64_t{128} << 20;  // as in tvm_hetero/util/documents.py
 
 }  // namespace
 
-ffi::Any ParseJson(const std::string& text, const std::string& document) {
-  if (NestingOf(text) > kDeepest) {
-    TVM_FFI_THROW(ValueError) << document << ": is nested more than " << kDeepest << " levels deep";
-  }
+ffi::Any ParseJson(const std::string& given, const std::string& document) {
+  std::string text = given;
+  CheckStrictJson(&text, document);
   ffi::String error;
   ffi::Any value = ffi::json::Parse(ffi::String(text), &error);
   if (!error.empty()) TVM_FFI_THROW(ValueError) << document << ": not a JSON document: " << error;
@@ -39,11 +22,13 @@ ffi::Any ParseJson(const std::string& text, const std::string& document) {
 }
 
 std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) {
-    TVM_FFI_THROW(ValueError) << path << ": cannot be read";
+  const PlainFile file(path);
+  if (file.size() > kLongestDocument) {
+    TVM_FFI_THROW(ValueError) << path << ": cannot be read: it is larger than " << kLongestDocument
+                              << " bytes";
   }
+  std::string text(file.size(), '\0');
+  file.ReadAt(0, text.size(), &text[0]);
   return text;
 }
 

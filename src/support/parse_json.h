@@ -16,12 +16,12 @@ namespace ffi = tvm::ffi;
 /*!
  * \brief Parse a text; `document` is what messages begin with.
  *
- * tvm-ffi's parser calls itself for each level, so a megabyte of "[" would end the process: what is
- * nested deeper than any document of ours is refused before.
+ * What tvm-ffi's parser would take and is no JSON, or would end the process, is refused before
+ * (`CheckStrictJson`).
  */
 ffi::Any ParseJson(const std::string& text, const std::string& document);
 
-/*! \brief All of a file; throws ValueError naming it. */
+/*! \brief All of a plain file that is no larger than a document; else ValueError, naming it. */
 std::string ReadText(const std::string& path);
 
 }  // namespace tvm_hetero

@@ -1,11 +1,10 @@
 // The names are those of FIPS 180-4, sections 4.1.2, 4.2.2 and 6.2 (doi:10.6028/NIST.FIPS.180-4).
 #include "support/sha256.h"
 
-#include <tvm/ffi/error.h>
-
 #include <algorithm>
-#include <fstream>
 #include <vector>
+
+#include "support/plain_file.h"
 
 namespace tvm_hetero {
 
@@ -104,13 +103,14 @@ std::string Sha256OfText(const std::string& text) {
 }
 
 std::string Sha256OfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  const PlainFile file(path);
   std::vector<char> piece(1 << 18);
   Sha256 hash;
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0) {
-    hash.Update(piece.data(), static_cast<size_t>(file.gcount()));
+  for (uint64_t begin = 0; begin < file.size(); begin += piece.size()) {
+    const size_t count = std::min<uint64_t>(piece.size(), file.size() - begin);
+    file.ReadAt(begin, count, piece.data());
+    hash.Update(piece.data(), count);
   }
-  if (!file.is_open() || file.bad()) TVM_FFI_THROW(ValueError) << path << ": cannot be read";
   return hash.Digest();
 }
 

@@ -61,7 +61,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tvm.IRModule]:
 
 
 def leftovers(cache: Path) -> list[Path]:
-    return [p for p in (cache / "kernels").iterdir() if p.suffix != ".so"]
+    return [p for p in (cache / "kernels").iterdir() if p.suffix not in (".so", ".sha256")]
 
 
 def test_equal_kernels_are_compiled_once_whatever_the_placement(own_cache, kernels, compiled):
@@ -196,3 +196,19 @@ def test_a_damaged_library_is_refused(tmp_path):
     (tmp_path / "broken.so").write_bytes(b"\x7fELF and nothing else")
     with pytest.raises(ArtifactError, match=r"broken\.so: the library is damaged"):
         load_kernels(tmp_path / "broken.so")
+
+
+@pytest.mark.parametrize("room", ["kernels", "objects"])
+def test_what_was_damaged_in_the_cache_is_compiled_again(own_cache, kernels, compiled, room):
+    path = kernel_library(kernels, BIG)
+    good, count = path.read_bytes(), len(compiled)
+    suffix = ".so" if room == "kernels" else ".o"
+    for file in (own_cache / room).iterdir():
+        if file.suffix == suffix:
+            file.write_bytes(file.read_bytes()[:100])
+    if room == "objects":
+        path.unlink()
+    assert kernel_library(kernels, BIG) == path
+    assert len(path.read_bytes()) == len(good)
+    assert load_kernels(path).get_function(next(iter(kernels))) is not None
+    assert len(compiled) == count + (0 if room == "kernels" else len(kernels))

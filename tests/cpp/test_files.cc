@@ -7,11 +7,13 @@
 
 #include <tvm_hetero/npy.h>
 #include <tvm_hetero/safetensors.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "harness.h"
 #include "sample.h"
 #include "support/parse_json.h"
+#include "support/sha256.h"
 
 namespace tvm_hetero::tests {
 namespace {
@@ -77,8 +79,20 @@ TEST(WeightsAreRead) {
 }
 
 TEST(AFileThatIsNotThere) {
-  CHECK_CONTAINS(Thrown([] { SafetensorsFile("/nowhere/at/all"); }), "cannot be opened");
-  CHECK_CONTAINS(Thrown([] { SafetensorsFile("/tmp"); }), "cannot be opened");
+  CHECK_CONTAINS(Thrown([] { SafetensorsFile("/nowhere/at/all"); }), "cannot be read");
+  CHECK_CONTAINS(Thrown([] { SafetensorsFile("/tmp"); }), "it is a folder");
+}
+
+TEST(WhatIsNoPlainFileIsRefusedAtOnce) {
+  const std::string pipe = "/tmp/tvm_hetero_test_pipe_" + std::to_string(getpid());
+  CHECK(mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    CHECK_CONTAINS(Thrown([&] { SafetensorsFile file(path); }), "it is no plain file");
+    CHECK_CONTAINS(Thrown([&] { ReadNpy(path); }), "it is no plain file");
+    CHECK_CONTAINS(Thrown([&] { ReadText(path); }), "it is no plain file");
+    CHECK_CONTAINS(Thrown([&] { Sha256OfFile(path); }), "it is no plain file");
+  }
+  std::remove(pipe.c_str());
 }
 
 struct BadHeader {
@@ -163,6 +177,20 @@ TEST(ArraysGoToFilesAndBack) {
       CHECK(error.kind() == "ValueError");
     }
   }
+}
+
+TEST(WhatIsNoJsonIsRefused) {
+  const char* cases[] = {
+      "", "01", "+1", "1.", ".5", "1e", "-", "NaN", "Infinity", "1e999", "tru", "[1,]", "[1 2]",
+      "{\"a\" 1}", "{a: 1}", "{\"a\": 1,}", "[1] 2", "\"a", "\"\t\"", "\"\\x\"", "\"\\u12g4\"",
+      "\"\\ud800\"", "{\"\\udc00\": 1}", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xe2\x82",
+      "{\"a\": 1, \"a\": 2}", "{\"a\": 1, \"\\u0061\": 2}", "\xef\xbb\xbf{}", "'a'", "// no\n1"};
+  for (const char* text : cases) {
+    CHECK_CONTAINS(Thrown([&] { ParseJson(text, "x"); }), "x: not a JSON document");
+  }
+  const char* good[] = {"0", "-0.5e-3", "5e-324", "[-1e-400, 1]", " [ ] ", "{\"a\": {\"a\": 1}, \"b\": [{}, {}]}",
+                        "\"\\ud83d\\ude00\xf0\x9f\x98\x80\\u0000\\/\"", "1e308", "null\n"};
+  for (const char* text : good) ParseJson(text, "x");
 }
 
 TEST(NestingIsNotCountedWithinStrings) {

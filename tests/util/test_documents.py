@@ -29,7 +29,7 @@ from tvm_hetero.util.documents import (
         ('{"a": -Infinity}', "plain finite numbers, got -Infinity"),
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "key 'c' is given twice"),
         ("[" * 100_000, "not valid JSON"),
-        ('{"a": ' + "9" * 5000 + "}", "not valid JSON"),
+        ('{"a": ' + "9" * 5000 + "}", "plain finite numbers, got 999"),
     ],
 )
 def test_bad_json(text: str, message: str) -> None:
@@ -147,10 +147,60 @@ def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> N
     assert os.listdir(tmp_path) == ["pipe"]
 
 
-def test_what_has_no_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tvm_hetero.util.documents.MAX_DOCUMENT_BYTES", 1000)
-    with pytest.raises(FormatError, match="/dev/zero: larger than 1000 bytes"):
-        read_document("/dev/zero")
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero", "/dev/full", "/dev/tty0", "link", "loop"])
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    (tmp_path / "loop").symlink_to("loop")
+    for suffix in ("", ".json", ".yaml"):
+        path = tmp_path / f"p{suffix}"
+        path.symlink_to(tmp_path / name)
+        with pytest.raises(FormatError, match="cannot be read"):
+            read_document(path)
+
+
+def test_a_file_that_grows_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain file of /proc says that it has 0 bytes, whatever it has."""
+    monkeypatch.setattr("tvm_hetero.util.documents.MAX_DOCUMENT_BYTES", 10)
+    with pytest.raises(FormatError, match="it is larger than 10 bytes"):
+        read_document("/proc/self/status")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1e999}', "plain finite numbers, got 1e999"),
+        ('{"a": ' + "9" * 400 + "}", "plain finite numbers, got 999"),
+        ('{"a": "\\ud800"}', r"half a surrogate pair, '\\ud800'"),
+        ('{"\\udc00": 1}', "half a surrogate pair"),
+        ('{"a": ' * 65 + "1" + "}" * 65, "nested more than 64 levels deep"),
+        ('{"a": [' + "[]," * 4_000_000 + "1]}", "more than 8000000 values"),
+        ('\ufeff{"a": 1}', "not valid JSON"),
+    ],
+)  # fmt: skip
+def test_json_that_could_mean_nothing(text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        parse_document(text, "x.json")
+    assert parse_document('{"a": "\\ud83d\\ude00", "b": 1e00001}', "x")["a"] == "\U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: .inf", "plain finite numbers, got .inf"),
+        ("a: 2020-01-02", "got a timestamp '2020-01-02'; put texts into quotation marks"),
+        ("a: !!set {b, c}", "got a set"),
+        ("a: !!binary aGk=", "got a binary"),
+        ("a: " + "1:" * 501 + "1", "a number of 1003 characters"),
+        ("a: [" + "1," * 30_000 + "1]", "more than 30000 values; write it as JSON"),
+        ("a: " + "x" * 2**20, "larger than 1048576 characters of YAML"),
+        ('a: "\\ud800"', "half a surrogate pair"),
+        ("a: " + "[" * 65 + "]" * 65, "nested more than 64 levels deep"),
+    ],
+)  # fmt: skip
+def test_yaml_that_json_could_not_say(text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        parse_document(text, "x.yaml", as_yaml=True)
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")

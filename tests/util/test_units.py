@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.units import (
+    LEAST,
+    MOST,
     format_bytes,
     format_seconds,
     parse_bytes,
     parse_number,
+    parse_quantity,
     parse_rate,
     parse_seconds,
 )
@@ -77,12 +80,27 @@ def test_what_is_no_size(value: object) -> None:
     assert "expected" in str(error.value)
 
 
+@pytest.mark.parametrize("value", [1e308, 1.01e30, 5e-324, 9.9e-31, "1e300 s", 10**31])
+def test_quantities_that_cannot_be_are_refused(value: object) -> None:
+    """Sums of such are infinite, or 0 and "optimal"."""
+    for parse in (parse_seconds, parse_quantity):
+        with pytest.raises(FormatError, match=r"expected a \w+ of 0, or from 1e-30 to 1e\+30"):
+            parse(str(value).split()[0] if parse is parse_quantity else value)
+
+
+@pytest.mark.parametrize("value", [2**60 + 1, 2**70, "1025PiB", 1e19, 1e29])
+def test_sizes_whose_sums_fit_no_64_bits_are_refused(value: object) -> None:
+    assert parse_bytes(2**60) == 2**60
+    with pytest.raises(FormatError, match="expected a size of at most 1 EiB"):
+        parse_bytes(value)
+
+
 def test_an_unknown_unit_lists_the_units() -> None:
     with pytest.raises(FormatError, match=r"got '8 GB/h'.*the units are .*GB/s"):
         parse_rate("8 GB/h")
 
 
-@given(st.floats(0, 1e30))
+@given(st.just(0.0) | st.floats(LEAST, MOST))
 def test_a_number_is_read_as_it_is_written(value: float) -> None:
     assert parse_seconds(value) == value
     assert parse_seconds(repr(value)) == value

@@ -38,6 +38,7 @@ from tvm_hetero.plan.format import plan_text
 from tvm_hetero.problem.implementation_choice import choices_to_dict
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.files import sha256_of_file, write_folder
+from tvm_hetero.util.kept_files import is_damaged
 
 if TYPE_CHECKING:
     from tvm_hetero.artifact.executable import Executable
@@ -85,6 +86,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
         write_atomic(folder / name / "plan.json", plan_text(variant.plan) + "\n")
         variants[name] = sorted(variant.libraries)
     for device, library in executable.libraries.items():
+        if is_damaged(library):
+            raise FormatError(f"the library {library} was changed since it was compiled; try again")
         shutil.copyfile(library, folder / f"{device}.so")
     manifest = {
         "format": FORMAT,

@@ -27,6 +27,7 @@ from tvm_hetero.kernels.cpu.compilation import PIPELINE
 from tvm_hetero.kernels.tir.memo import kernel_text
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.kept_files import is_kept
 
 # By symbol: kernels as they came, and scheduled.
 Scheduled = dict[str, "tuple[tvm.tirx.PrimFunc, tvm.tirx.PrimFunc]"]
@@ -73,7 +74,7 @@ def begin_library(compiler: Compiler, kernels: Kernels, target: tvm.target.Targe
     functions = {s: f.with_attr("target", target) for s, f in sorted(kernels.items())}
     texts = {symbol: kernel_text(func) for symbol, func in functions.items()}
     path = cache_dir() / "kernels" / f"{_key(texts, target)}.so"
-    if not path.exists():
+    if not is_kept(path):
         compiler.begin(path, functions, texts, target)
     return path
 

@@ -11,7 +11,6 @@ in its object is made of that too; in a library it has the names that the linker
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,7 +20,8 @@ from tvm_hetero import __version__
 from tvm_hetero.compiler.linking import link, write_object
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.tir.memo import kernel_text
-from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.cache_dir import cache_dir, make_own_folder
+from tvm_hetero.util.kept_files import is_kept, keep
 from tvm_hetero.util.leftovers import make_file, remove
 
 OPT_LEVEL = 3
@@ -53,16 +53,16 @@ def compile_object(func: tvm.tirx.PrimFunc, target: tvm.target.Target) -> Path:
     """
     symbol = object_symbol(func, target)
     path = cache_dir() / "objects" / f"{symbol}.o"
-    if path.exists():
+    if is_kept(path):
         return path
     named = func.with_attr("global_symbol", symbol).with_attr("target", target)
     with tvm.transform.PassContext(opt_level=OPT_LEVEL):
         built = build(tvm.IRModule({symbol: named}), target)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_own_folder(path.parent)
     name = make_file("compile.", ".o", path.parent)
     try:
         write_object(built, name)
-        os.replace(name, path)  # which appears whole, whoever else compiles it too
+        keep(name, path)
     finally:
         remove(name)
     return path

@@ -8,7 +8,6 @@ together. Who has scheduled one device's kernels begins their library and goes o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,7 +27,8 @@ from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.errors import ArtifactError
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.platform.host import cores_at_once
-from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.cache_dir import cache_dir, make_own_folder
+from tvm_hetero.util.kept_files import keep
 from tvm_hetero.util.leftovers import make_folder, remove
 
 # In place of a symbol: a library that is compiled as a whole.
@@ -85,7 +85,7 @@ class Compiler:
         if path in self._begun:
             return
         with _failing(target):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_own_folder(path.parent)
             folder = make_folder("compile.", path.parent)
         objects: dict[str, Future[Path]] = {}
         self._begun[path] = _Begun(target, folder, objects)
@@ -110,7 +110,7 @@ class Compiler:
                 library = begun.folder / path.name
                 if _WHOLE not in files:
                     link_objects(files, library, begun.target)
-                os.replace(library, path)
+                keep(library, path)
 
 
 @contextmanager

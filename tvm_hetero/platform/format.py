@@ -25,20 +25,20 @@ from tvm_hetero.util.documents import (
     write_atomic,
 )
 from tvm_hetero.util.fields import Fields
-from tvm_hetero.util.units import parse_bytes, parse_number, parse_rate, parse_seconds
+from tvm_hetero.util.units import parse_bytes, parse_quantity, parse_rate, parse_seconds
 from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/platform/1"
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _QUANTITIES: dict[str, Callable[[object, str], float]] = {
     "memory": parse_bytes,
-    "peak_flops": parse_number,
+    "peak_flops": parse_quantity,
     "bandwidth": parse_rate,
     "launch": parse_seconds,
-    "watts": parse_number,
-    "idle_watts": parse_number,
-    "price": parse_number,
-    "interference": parse_number,
+    "watts": parse_quantity,
+    "idle_watts": parse_quantity,
+    "price": parse_quantity,
+    "interference": parse_quantity,
 }
 # Left out where they say nothing: the only quantities that are never None.
 _NEUTRAL = {"idle_watts": 0.0, "interference": 1.0}

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.units import LEAST, MOST
 
 # How a kernel is computed on a device (`tvm_hetero.kernels.tir.implementation_attr`).
 IMPLEMENTATIONS = ("rule", "default", "tuned", "direct")
@@ -79,14 +80,16 @@ def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
     Raises
     ------
     FormatError
-        If there are none, they do not rise, or a time is negative or not finite.
+        If there are none, they do not rise, or a time is negative, not finite, or not of this
+        world.
     """
     sizes = [n for n, _ in points]
     if not points or sizes[0] < 1 or any(b <= a for a, b in pairwise(sizes)):
         got = quote(sizes)
         raise FormatError(f"{where}: expected costs for rising batch sizes from 1, got {got}")
     for n, seconds in points:
-        if not 0 <= seconds < float("inf"):
+        if seconds != 0 and not LEAST <= seconds <= MOST:
             raise FormatError(
-                f"{where}: expected a finite time of at least 0 for {n} elements, got {seconds}"
+                f"{where}: expected a time of 0, or from {LEAST:g} to {MOST:g} s, "
+                f"for {n} elements, got {seconds}"
             )

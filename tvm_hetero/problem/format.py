@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from tvm_hetero.util.documents import check_format
 from tvm_hetero.util.fields import Fields, check_integers, refuse
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
-from tvm_hetero.util.units import parse_bytes, parse_number
+from tvm_hetero.util.units import LEAST, MOST, parse_bytes, parse_quantity
 from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/problem/1"
@@ -118,8 +117,8 @@ def _parse_task(data: object, where: str, known: dict[float, Cost]) -> tuple[Tas
         op=row.text("op", ""),
         weight_bytes=row.quantity("weight_bytes", parse_bytes, 0),
         output_bytes=row.quantity("output_bytes", parse_bytes, 0),
-        flops=row.quantity("flops", parse_number, 0.0),
-        bytes=row.quantity("bytes", parse_number, 0.0),
+        flops=row.quantity("flops", parse_quantity, 0.0),
+        bytes=row.quantity("bytes", parse_quantity, 0.0),
         color=row.name("color") if row.has("color") else None,
     )
     costs = _parse_costs(row.mapping("cost", "{device: seconds}"), row.where, known)
@@ -143,7 +142,7 @@ def _parse_costs(data: Mapping[str, Any], where: str, known: dict[float, Cost]) 
     """
     costs = {}
     for device, seconds in data.items():
-        if type(seconds) is not float or not 0 < seconds < math.inf:
+        if type(seconds) is not float or not LEAST <= seconds <= MOST:
             costs[device] = parse_cost(seconds, f"{where}: cost on {quote(device)}")
             continue
         cost = known.get(seconds)
@@ -166,13 +165,13 @@ def _by_device(task: Fields, key: str, costs: Mapping[str, Cost], what: str) -> 
 def parse_cost(data: object, where: str) -> Cost:
     """A number (seconds for one element), or a table from batch size to seconds."""
     if not isinstance(data, Mapping):
-        return Cost(((1, parse_number(data, where)),))
+        return Cost(((1, parse_quantity(data, where)),))
     points = []
     for size, seconds in data.items():
         # YAML has numbers as keys, and very long ones that `str` refuses to write.
         if not _SIZE.fullmatch(size if isinstance(size, str) else quote(size)):
             refuse(size, where, "batch sizes from 1 as keys")
-        points.append((int(size), parse_number(seconds, f"{where}, batch {size}")))
+        points.append((int(size), parse_quantity(seconds, f"{where}, batch {size}")))
     if not points:
         raise FormatError(f"{where}: the table is empty; give a time, or leave the device out")
     return Cost(tuple(sorted(points)))
@@ -193,7 +192,7 @@ def _parse_objective(problem: Fields) -> Objective:
     if "objective" not in problem:
         return Objective()
     row = problem.fields("objective", [], ["kind", "batch", "latency_limit", "contiguous"])
-    limit = row.quantity("latency_limit", parse_number) if row.has("latency_limit") else None
+    limit = row.quantity("latency_limit", parse_quantity) if row.has("latency_limit") else None
     return Objective(
         kind=row.name("kind", "latency"),  # type: ignore[arg-type]
         batch=row.integer("batch", 1),

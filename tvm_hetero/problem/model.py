@@ -29,6 +29,7 @@ from tvm_hetero.problem.objective_kinds import Objective, check_objective
 from tvm_hetero.util.documents import digest, read_document, write_atomic
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.units import MOST_BYTES
 
 # The objective of a problem that names none.
 _LATENCY = Objective()
@@ -56,6 +57,7 @@ class Problem:
     def __post_init__(self) -> None:
         check_objective(self.objective, self.platform)
         _check_costs(self)
+        _check_bytes(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Problem:
@@ -170,6 +172,20 @@ def _check_costs(problem: Problem) -> None:
             if id(cost) not in passed:
                 _check_cost(cost, f"task {quote(task)} on {quote(device)}")
                 passed[id(cost)] = cost
+
+
+def _check_bytes(problem: Problem) -> None:
+    """Refuse more bytes than solvers can add up in 64 bits, wherever they put them."""
+    graph = problem.graph
+    weights = sum(task.weight_bytes for task in graph.tasks)
+    written = sum(task.output_bytes for task in graph.tasks)
+    moved = sum(tensor.bytes for tensor in graph.tensors.values())
+    total = weights + problem.batch * (written + moved)
+    if total > MOST_BYTES:
+        raise FormatError(
+            f"weights, and tensors of a batch of {problem.batch}, have {total} bytes in all; "
+            f"expected at most {MOST_BYTES} (1 EiB)"
+        )
 
 
 def _check_cost(cost: Cost, where: str) -> None:

@@ -11,22 +11,23 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.util.files import current_umask
 from tvm_hetero.util.leftovers import forget, make_file, remove
 from tvm_hetero.util.nearest import nearest
+from tvm_hetero.util.plain_file import read_plain_file
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.strict_json import parse_json
+from tvm_hetero.util.strict_yaml import parse_yaml
 from tvm_hetero.util.untrusted_names import printable
 
 # A document larger than this is refused before it is parsed: a problem of 100,000 tasks takes
 # about 40 MB, so this leaves room and still keeps a hostile file from filling the memory.
-MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
-# By how many nodes the aliases of a YAML file may enlarge it: ten of them, one in the other, make
-# 10^10 of some hundred bytes.
-MAX_ALIASED_NODES = 100_000
+MAX_DOCUMENT_BYTES = 128 * 2**20
 
 # What the parsers raise of text that is none, besides their own errors: PyYAML of a value that its
 # tag belies (``!!int ""``, ``!!timestamp "x"``).
@@ -35,81 +36,18 @@ _NOT_PARSED = (
 )  # fmt: skip
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise FormatError(f"expected plain finite numbers, got {text}")
-
-
-def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object; a key that is given twice would silently lose one value."""
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise FormatError(f"key {quote(key)} is given twice in one object")
-        result[key] = value
-    return result
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML as `yaml.safe_load` reads it, but for keys that are given twice and alias bombs."""
-
-    def get_single_node(self) -> yaml.Node | None:
-        """Count what aliases stand for before anything is made of it."""
-        node: yaml.Node | None = super().get_single_node()
-        if node is not None:
-            sizes: dict[int, int] = {}
-            if _expanded_size(node, sizes) - len(sizes) > MAX_ALIASED_NODES:
-                raise FormatError(
-                    f"its aliases (*name) stand for more than {MAX_ALIASED_NODES} values; "
-                    "write them out"
-                )
-        return node
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Look at the keys as they are written, before merges (``<<``) add those of others."""
-        node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in seen:
-                    raise FormatError(f"key {quote(key.value)} is given twice in one mapping")
-                seen.add((key.tag, key.value))
-        return node
-
-
-def _expanded_size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """How many nodes a node is with every alias written out; `sizes` are those known, by id."""
-    if id(node) in sizes:
-        if sizes[id(node)] == 0:
-            raise FormatError("an alias (*name) stands for what it is in; write it out")
-        return sizes[id(node)]
-    sizes[id(node)] = 0
-    children: list[yaml.Node] = []
-    if isinstance(node, yaml.SequenceNode):
-        children = node.value
-    elif isinstance(node, yaml.MappingNode):
-        children = [each for pair in node.value for each in pair]
-    sizes[id(node)] = 1 + sum(_expanded_size(child, sizes) for child in children)
-    return sizes[id(node)]
-
-
 def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, Any]:
     """Parse JSON (or YAML) text into a mapping.
 
     Raises
     ------
     FormatError
-        If the text does not parse, holds NaN or infinity (JSON), repeats a key, or its top
-        level is not a mapping. `name` is quoted in the message.
+        If the text does not parse, is beyond a limit (`tvm_hetero.util.strict_json`,
+        `tvm_hetero.util.strict_yaml`), holds NaN or infinity, repeats a key, or its top level is
+        not a mapping. `name` is quoted in the message.
     """
     try:
-        if as_yaml:
-            data = yaml.load(text, Loader=_StrictLoader)  # a SafeLoader
-        else:
-            data = json.loads(
-                text,
-                parse_constant=_refuse_constant,
-                object_pairs_hook=_object_without_repeats,
-            )
+        data = parse_yaml(text) if as_yaml else parse_json(text)
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
     except (yaml.YAMLError, *_NOT_PARSED) as error:
@@ -125,20 +63,28 @@ def parse_document(text: str, name: str, *, as_yaml: bool = False) -> dict[str, 
 def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a file as a mapping: YAML if `is_yaml` says so, else JSON (see `parse_document`).
 
-    No more is read than a document may have: what is no file may have no end.
+    Raises
+    ------
+    FormatError
+        If it is no plain file, larger than a document may be, or says something else.
     """
-    path = Path(path)
+    text = read_text(path, MAX_DOCUMENT_BYTES)
+    return parse_document(text, str(path), as_yaml=is_yaml(path))
+
+
+def read_text(path: str | os.PathLike[str], most: int) -> str:
+    """The text of a plain file (see `read_plain_file`).
+
+    Raises
+    ------
+    FormatError
+        If there is none, it is larger than `most` bytes, or no UTF-8.
+    """
     try:
-        with path.open("rb") as file:
-            large = os.fstat(file.fileno()).st_size > MAX_DOCUMENT_BYTES
-            raw = b"" if large else file.read(MAX_DOCUMENT_BYTES + 1)
-        if large or len(raw) > MAX_DOCUMENT_BYTES:
-            raise FormatError(f"{path}: larger than {MAX_DOCUMENT_BYTES} bytes")
-        text = raw.decode("utf-8")
+        return read_plain_file(path, most).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise FormatError(f"{path}: cannot be read: {reason}") from None
-    return parse_document(text, str(path), as_yaml=is_yaml(path))
+        raise FormatError(f"{printable(path, 300)}: cannot be read: {reason}") from None
 
 
 def is_yaml(path: str | os.PathLike[str]) -> bool:
@@ -168,7 +114,7 @@ def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
         temporary = make_file(f".{path.name}.", "", path.parent)
         temporary.write_bytes(raw)
         # It is private (0600); a document should obey the umask like any other.
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~current_umask())
         os.replace(temporary, path)
         forget(temporary)
     except BaseException as error:
@@ -177,12 +123,6 @@ def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
         if isinstance(error, OSError):
             raise FormatError(f"{path}: cannot be written: {error.strerror}") from None
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def canonical_json(data: Any) -> str:

@@ -11,13 +11,13 @@ raises ``net.json: task 3: cores[1]: expected an integer of at least 0, got -1``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.documents import check_keys
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.units import LARGEST
 from tvm_hetero.util.untrusted_names import SHOWN
 
 _T = TypeVar("_T")
@@ -123,7 +123,7 @@ class Fields:
         value = self.data.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(key, expected)
-        if not 0 <= value <= _LARGEST:
+        if not 0 <= value <= LARGEST:
             self.refuse(key, expected)
         return float(value)
 
@@ -176,10 +176,6 @@ class Fields:
     ) -> Fields:
         """A mapping with keys of its own (with None as `optional`: any)."""
         return Fields(self.data.get(key), self.at(key), required, optional)
-
-
-# What a float can hold; larger integers are finite and yet none.
-_LARGEST = int(math.ldexp(1 - 2**-53, 1024))
 
 
 def refuse(value: object, where: str, expected: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Files: their SHA-256; folders that are written whole or not at all."""
+"""Files: their SHA-256, the umask, folders that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,12 +9,39 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tvm_hetero.util.leftovers import temporary_folder
+from tvm_hetero.util.plain_file import open_plain_file
 
 
 def sha256_of_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, as hexadecimal digits."""
-    with path.open("rb") as file:
+    """SHA-256 of a plain file's bytes, as hexadecimal digits.
+
+    Raises
+    ------
+    OSError
+        As `open_plain_file`; or if it cannot be read.
+    """
+    with open_plain_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def current_umask() -> int:
+    """Which permissions new files shall not have.
+
+    Linux says so; asking by ``umask`` sets it, and for a moment every other thread's files with it.
+    """
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    return 0o022
+
+
+def obey_umask(folder: Path) -> None:
+    """Give a folder and all in it the modes of new ones; what libraries wrote may be private."""
+    mask = current_umask()
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            os.chmod(path, (0o777 if path.is_dir() else 0o666) & ~mask)
 
 
 def exchange_names(one: Path, other: Path) -> None:
@@ -51,7 +78,7 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(f".{path.name}.", path.parent) as temporary:
         fill(temporary)
-        os.chmod(temporary, 0o755)
+        obey_umask(temporary)
         if path.exists():
             # What stood there has the temporary name afterwards, and goes with it.
             exchange_names(temporary, path)

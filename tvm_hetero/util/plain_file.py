@@ -1,6 +1,7 @@
-"""Files that a user names, opened without waiting: what is no plain file is refused at once.
+"""Files that a user or a document names: what is no plain file is refused at once.
 
-Opening a named pipe waits for who writes to it, and a device has no end.
+Opening a named pipe waits for who writes to it, and a device has no end. What is looked at is the
+open file and not its name, which may be another file's by then.
 """
 
 from __future__ import annotations
@@ -25,13 +26,34 @@ def open_plain_file(path: str | os.PathLike[str], most: int | None = None) -> Bi
     OSError
         It is not there, no plain file, or larger. `strerror` says so in words for the user.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError:  # a name with a NUL in it
+        raise OSError(errno.EINVAL, "there can be no file of that name") from None
     state = os.fstat(descriptor)
     fault = _fault(state, most)
     if fault:
         os.close(descriptor)
         raise OSError(errno.EINVAL, fault, os.fspath(path))
     return os.fdopen(descriptor, "rb")
+
+
+def read_plain_file(path: str | os.PathLike[str], most: int) -> bytes:
+    """All bytes of a plain file that has at most `most` of them, however it grows meanwhile.
+
+    Raises
+    ------
+    OSError
+        As `open_plain_file`; or if it is larger, which is seen before it is read if it says so.
+    """
+    with open_plain_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > most else read_at_most(file, most)
+        if size < len(data) <= most:  # it has grown
+            data += file.read(most + 1 - len(data))
+    if size > most or len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
+    return data
 
 
 def read_plain_text(path: Path, most: int) -> str:

@@ -50,7 +50,11 @@ class Steps:
         self.seconds: dict[str, float] = {}
 
     def say(self, text: str = "", colour: str | None = None, bold: bool = False) -> None:
-        """A piece of text of ours (names in it have been made printable)."""
+        """A piece of text of ours; names in it have been made printable.
+
+        What some report forgot is made so here, but for a name's newlines, which look like ours.
+        """
+        text = "\n".join(printable(line, limit=None) for line in text.split("\n"))
         typer.secho(text, fg=colour, bold=bold or None, err=self.quiet)
 
     def head(self, text: str) -> None:

@@ -13,6 +13,7 @@ from tvm_hetero.report.schedule.idle_time import BUSY, CAUSES, COPY, DATA, HELD,
 from tvm_hetero.report.schedule.text import format_value
 from tvm_hetero.util.text_tables import format_table
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable
 
 # Rows of a table in a terminal; a page has them all.
 _SHOWN = 12
@@ -91,5 +92,5 @@ def assess_schedule(explanation: Explanation, schedule: Schedule) -> str:
     if best is None or best.saved <= 0:
         text += " No single task, device or link would help: several are equally critical."
     else:
-        text += f" What would help most: {best.what}."
+        text += f" What would help most: {printable(best.what)}."
     return text.replace("%", " %")

@@ -1,0 +1,111 @@
+"""JSON from files that may come from anywhere: RFC 8259, within limits, and not ambiguous.
+
+`src/support/strict_json.cc` is the same in C++: what one takes, the other does
+(``tests/fuzz/documents.py`` lets them disagree). Beyond the grammar both refuse a key that is given
+twice in one object, numbers that no float can hold, halves of surrogate pairs, and what is nested
+deeper or has more values than any document of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from tvm_hetero.errors import FormatError
+from tvm_hetero.util.quote import quote
+
+# How deep lists and objects may stand in each other.
+MAX_DEPTH = 64
+# How many values a document may have: those of 100,000 tasks on 50 devices. An empty list is 3
+# bytes in a file, and 64 in memory.
+MAX_VALUES = 8_000_000
+
+# What may be no float: an exponent of three digits, or digits without end.
+_MAYBE_NO_FLOAT = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
+_MAYBE_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse_json(text: str) -> Any:
+    """Parse a text that is JSON, and nothing that only resembles it.
+
+    Raises
+    ------
+    FormatError
+        If it is beyond a limit, or means nothing or two things.
+    ValueError, RecursionError
+        If it is no JSON.
+    """
+    if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+        raise FormatError(f"has more than {MAX_VALUES} values")
+    # A hook for every number would take as long as all the rest, so only where one is needed.
+    hooks: dict[str, Any] = {}
+    if _MAYBE_NO_FLOAT.search(text):
+        hooks = {"parse_float": _float, "parse_int": _int}
+    data = json.loads(
+        text, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats, **hooks
+    )
+    check_depth(data)
+    if _MAYBE_HALF_A_PAIR.search(text):
+        check_encodable(data)
+    return data
+
+
+def check_depth(data: Any) -> None:
+    """Refuse what is nested deeper than `MAX_DEPTH`.
+
+    Raises
+    ------
+    FormatError
+        If it is.
+    """
+    level, depth = [data], 0
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise FormatError(f"is nested more than {MAX_DEPTH} levels deep")
+        children: list[Any] = []
+        for each in level:
+            children += each.values() if isinstance(each, dict) else each
+        level = children
+
+
+def check_encodable(data: Any) -> None:
+    """Refuse texts that are none: a half of a surrogate pair cannot be written anywhere.
+
+    Raises
+    ------
+    FormatError
+        If there is one.
+    """
+    try:
+        json.dumps(data, ensure_ascii=False, default=repr, skipkeys=True).encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise FormatError(f"holds half a surrogate pair, {quote(half)}, which is no text") from None
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_constant(text)
+
+
+def _int(text: str) -> int:
+    return int(text) if math.isfinite(float(text)) else int(_refuse_constant(text))
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise FormatError(f"expected plain finite numbers, got {quote(text)[1:-1]}")
+
+
+def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object; a key that is given twice would silently lose one value."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise FormatError(f"key {quote(key)} is given twice in one object")
+            seen.add(key)
+    return result
