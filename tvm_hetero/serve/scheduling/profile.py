@@ -128,10 +128,10 @@ class ModelTimes:
         if len(window) < FEW:
             value = max(window[-1], self._guess(*key))
         margin, grain = value - quantile(window, 0.5), _GRAIN * value
-        changed = abs(value - self._values.get(key, 0.0)) > grain
-        if changed or abs(margin - self._margins.get(key, 0.0)) > grain:
-            self._values[key], self._margins[key] = value, margin
-            self._change()
+        for kept, new in ((self._values, value), (self._margins, margin)):
+            if key not in kept or abs(new - kept[key]) > grain:
+                kept[key] = new
+                self._change()
 
     def _change(self) -> None:
         self._ratio = self._median_ratio() if self._values else 1.0
