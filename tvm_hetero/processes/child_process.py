@@ -26,7 +26,7 @@ from tvm_hetero.util.quote import quote
 
 # A child of ours never answers with more than a few kilobytes a line.
 _MAX_LINE = 1 << 20
-_MEANINGS = {
+SIGNAL_MEANINGS = {
     "SIGSEGV": "it touched memory that is not its own",
     "SIGILL": "this CPU lacks an instruction that it uses",
     "SIGABRT": "it aborted",
@@ -144,7 +144,7 @@ class Worker:
             return WorkerLost("it closed its pipe")
         if status < 0:
             name = signal.Signals(-status).name
-            meaning = f" ({_MEANINGS[name]})" if name in _MEANINGS else ""
+            meaning = f" ({SIGNAL_MEANINGS[name]})" if name in SIGNAL_MEANINGS else ""
             return WorkerLost(f"it crashed with {name}{meaning}", name)
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - 4096))
