@@ -140,8 +140,8 @@ class Rewriting:
     def whole_number(self, position: int, what: str) -> int:
         """Return the one number that a constant operand is; refuses as :meth:`constant_of`."""
         found = self.constant_of(position, what)
-        if found.size != 1 or found.dtype.kind not in "iu":
-            self.refuse(f"takes its {what} from {found.dtype} {found.shape}, not from one integer")
+        if found.size != 1 or not np.isfinite(found).all():
+            self.refuse(f"takes its {what} from {found.dtype} {found.shape}, not from one number")
         return int(found.item())
 
     def note_choice(self, condition: str) -> None:
