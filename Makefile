@@ -97,7 +97,7 @@ tests: peers node-clients browser
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
-# random models against ONNX Runtime, kernels between walls, `auto` (and with teams all solvers) against
+# random models against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all solvers) against
 # complete search (2,000
 # problems take 600 s), broken requests to a server, broken folders and files: make fuzz SECONDS=36000
 SECONDS ?= 600
@@ -106,6 +106,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m pytest -q tests/serve -k 'lm_eval or locust'
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
 	$(BIN)/python -m tests.fuzz.documents --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.hostile_models --seconds $(SECONDS) --keep build/fuzz/hostile
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.teams_against_brute_force --seconds $(SECONDS)

@@ -29,7 +29,7 @@ _MAX_LINE = 1 << 20
 # A child that is stopped has a deadline too, but a long one. It is looked at so often (s), and lost
 # when it was stopped each of so many times in a row: who stops all of us lets all go on.
 _LOOK, _LOOKS = 1.0, 5
-_MEANINGS = {
+SIGNAL_MEANINGS = {
     "SIGSEGV": "it touched memory that is not its own",
     "SIGILL": "this CPU lacks an instruction that it uses",
     "SIGABRT": "it aborted",
@@ -159,7 +159,7 @@ class Worker:
             return WorkerLost("it closed its pipe")
         if status < 0:
             name = signal.Signals(-status).name
-            meaning = f" ({_MEANINGS[name]})" if name in _MEANINGS else ""
+            meaning = f" ({SIGNAL_MEANINGS[name]})" if name in SIGNAL_MEANINGS else ""
             return WorkerLost(f"it crashed with {name}{meaning}", name)
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - 4096))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from tvm_hetero.platform.amx_permission import ask_for_tiles
+from tvm_hetero.processes.parent_death import die_with_parent
 from tvm_hetero.processes.torch_import import hide_torch
-
-_PR_SET_PDEATHSIG = 1
 
 
 def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -21,7 +18,7 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
 
     `answer` gets each question; an exception that it raises is answered as ``{"error": text}``.
     """
-    _die_with_parent()
+    die_with_parent()
     hide_torch()
     ask_for_tiles()  # kernels may use them
     # What native code prints must not be taken for an answer: keep the pipe for ourselves.
@@ -35,10 +32,3 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
                 reply = {"error": words[-1] if words else type(error).__name__}
             replies.write(json.dumps(reply) + "\n")
             replies.flush()
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent dies: a hanging kernel reads no pipe."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "prctl"):
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

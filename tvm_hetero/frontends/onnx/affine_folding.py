@@ -202,6 +202,7 @@ def _fold_into_conv(graph: OnnxGraph, conv: NodeProto, chain: AffineChain) -> bo
     if conv.op_type != "Conv" or not constant:
         return False
     weight = graph.array(conv.input[1])
+    graph.made.charge(weight.nbytes, graph.describe(conv))
     if any(graph.size(name) != len(weight) for name in conv.input[2:3] if name):
         return False  # an invalid model; TVM will say so
     has_bias = len(conv.input) > 2 and conv.input[2]

@@ -6,6 +6,7 @@ looked at with those, and they are among what is needed.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -22,10 +23,12 @@ from tvm_hetero.frontends.onnx.dimensions import is_closed, shape_text
 from tvm_hetero.frontends.onnx.fixed_values import read_values
 from tvm_hetero.frontends.onnx.importer import import_checked
 from tvm_hetero.frontends.onnx.load import load_model, read_model
+from tvm_hetero.frontends.onnx.model.isolation import run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.open_inputs import find_open
 from tvm_hetero.frontends.onnx.opsets import DEFAULT_DOMAINS, opset_version
 from tvm_hetero.frontends.onnx.shapes import apply_shapes
+from tvm_hetero.processes.forked_child import Section
 
 _OPTION = re.compile(r"--value (?:'[^']*'|\S+)")
 
@@ -91,29 +94,50 @@ def onnx_check(
     ModelError
         The file is no model, or a shape or value does not fit.
     """
+    from tvm_hetero.frontends.onnx import graph_import  # noqa: F401  (TVM is loaded here, once)
+
     model = read_model(path, limits)
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = tuple(_input(v) for v in model.graph.input if v.name not in constants)
     operators = Counter(_operator(node) for node in _nodes(model.graph.node))
     opset = opset_version(model)
-    found = find_open(model, apply_shapes(model, shapes, read_values(model, values)), limits)
-    given = dict(shapes or {})
-    problems: list[str] = []
-    if found is not None:
-        open_ = ", ".join(f"'{i.name}' {i.shape}" for i in inputs if i.name in _names(found.inputs))
-        problems.append(f"the model leaves dimensions of its inputs open: {open_}")
-        given.update(found.shapes or {})
-    if found is None or found.shapes is not None:
-        problems += _refusals(Path(path), given, values, limits)
-    needed = [] if found is None else found.options
-    needed += [option for text in problems for option in _OPTION.findall(text)]
+
+    def work() -> list[Section]:
+        return [json.dumps(_look(model, Path(path), shapes, values, limits)).encode()]
+
+    found = json.loads(bytes(run_isolated(work, model, limits)[0]))
     return OnnxReport(
         opset=opset,
         operators=dict(operators.most_common()),
         inputs=inputs,
-        problems=tuple(problems),
-        needed=tuple(dict.fromkeys(needed)),
+        problems=tuple(map(str, found["problems"])),
+        needed=tuple(map(str, found["needed"])),
     )
+
+
+def _look(
+    model: onnx.ModelProto,
+    path: Path,
+    shapes: Mapping[str, Sequence[int]] | None,
+    values: Mapping[str, Any] | None,
+    limits: OnnxLimits,
+) -> dict[str, list[str]]:
+    """Return what is wrong with a model, and which options would help."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    stated = {v.name: shape_text(v) for v in model.graph.input if v.name not in constants}
+    found = find_open(model, apply_shapes(model, shapes, read_values(model, values)), limits)
+    given = dict(shapes or {})
+    problems: list[str] = []
+    if found is not None:
+        names = _names(found.inputs)
+        listed = ", ".join(f"'{name}' {text}" for name, text in stated.items() if name in names)
+        problems.append(f"the model leaves dimensions of its inputs open: {listed}")
+        given.update(found.shapes or {})
+    if found is None or found.shapes is not None:
+        problems += _refusals(path, given, values, limits)
+    needed = [] if found is None else found.options
+    needed += [option for text in problems for option in _OPTION.findall(text)]
+    return {"problems": problems, "needed": list(dict.fromkeys(needed))}
 
 
 def _refusals(

@@ -68,12 +68,13 @@ def set_values(model: onnx.ModelProto, arrays: Mapping[str, np.ndarray[Any, Any]
     """
     graph = model.graph
     inputs = [value for value in graph.input if value.name not in arrays]
-    tensors = [tensor for tensor in graph.initializer if tensor.name not in arrays]
     if not arrays:
         return
-    del graph.input[:], graph.initializer[:]
+    del graph.input[:]
     graph.input.extend(inputs)
-    graph.initializer.extend(tensors)
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name in arrays:
+            del graph.initializer[index]
     for name, array in arrays.items():
         graph.initializer.append(numpy_helper.from_array(array, name))
     model.ir_version = max(model.ir_version, _LISTS_FROM)

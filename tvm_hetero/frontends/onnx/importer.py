@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,21 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
-from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
-from tvm_hetero.frontends.onnx.identity_removal import no_training
-from tvm_hetero.frontends.onnx.index_ranges import index_ranges
 from tvm_hetero.frontends.onnx.load import check_model, load_model
+from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
-from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
-from tvm_hetero.frontends.onnx.opsets import convert_opset
-from tvm_hetero.frontends.onnx.randomize import randomize_graph
-from tvm_hetero.frontends.onnx.simplify import simplify_graph
-from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES
+from tvm_hetero.frontends.onnx.model.model_answer import large_tensors
+from tvm_hetero.processes.forked_child import Section
 from tvm_hetero.util.tvm_state import one_thread
-from tvm_hetero.util.untrusted_names import identifier
 
 if TYPE_CHECKING:
     import tvm
@@ -89,7 +80,7 @@ def import_checked(
     Parameters
     ----------
     model : onnx.ModelProto
-        As `load_model` returns it; it is changed.
+        As `load_model` returns it; it is changed only where this is called in a child.
     name : str
         Of the model.
     random_weights, limits
@@ -105,55 +96,18 @@ def import_checked(
     ModelError
         As of :func:`from_onnx`.
     """
-    # Converters are kernels' neighbours: TVM is loaded with them, and only now.
-    from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
-    from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
-    from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
-    from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
+    # Converters are kernels' neighbours: TVM is loaded with them, only now, and not in the child.
+    from tvm_hetero.frontends.onnx.conversion.module_answer import pack_module, unpack_module
+    from tvm_hetero.frontends.onnx.graph_import import import_graph
 
-    convert_opset(model)
-    graph = OnnxGraph(model)
-    if random_weights is not None:
-        randomize_graph(graph, random_weights, limits)
-    no_training(graph, rewritten=True)
-    graph.sweep()
-    multiply_codes(graph)
-    convolve_codes(graph)
-    graph.sweep()
-    expand_graph(graph, converted_operators(), limits)
-    simplify_graph(graph)
-    module = convert_graph(graph)
-    _refuse_dynamic(module)
-    return _with_names(module, graph, identifier(name or "model"))
+    def work() -> list[Section]:
+        before = large_tensors(model)
+        made = import_graph(model, name, random_weights, limits)
+        held = made.graph.constants
+        ours = (k for k in made.tensors if k in before and held[k] is before[k])
+        return pack_module(made.module, {made.tensors[k].__chandle__(): k for k in ours})
 
-
-def _refuse_dynamic(module: tvm.ir.IRModule) -> None:
-    """Refuse shapes that depend on data within what a node became (`convert` finds the others)."""
-    from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
-
-    found = dynamic_operators(module)
-    if found:
-        raise ModelError(
-            f"The shape of what {', '.join(found[:3])} makes depends on the data, so it cannot be "
-            f"measured ahead. {ANOTHER_FORM}"
-        )
-
-
-def _with_names(module: tvm.ir.IRModule, graph: OnnxGraph, name: str) -> tvm.ir.IRModule:
-    """Return `module` with the ONNX names as attributes of ``main``."""
-    from tvm_hetero.passes.lengths import counted_results
-
-    numbers = {row.number for row in counted_results(module["main"]).values()}
-    attributes: dict[str, Any] = {
-        INPUT_NAMES: [i.name for i in graph.inputs],
-        OUTPUT_NAMES: [
-            *(o.name for o in graph.outputs),
-            *(graph.fresh(f"length{n}") for n in range(len(numbers))),
-        ],
-        MODEL_NAME: name,
-    }
-    ranges = index_ranges(graph)
-    if ranges:
-        attributes[RANGES] = json.dumps(ranges)
-    module["main"] = module["main"].with_attrs(attributes)
-    return module
+    if is_isolated():
+        return import_graph(model, name, random_weights, limits).module
+    sections = run_isolated(work, model, limits, draws=random_weights is not None)
+    return unpack_module(sections, {tensor.name: tensor for tensor in model.graph.initializer})

@@ -26,8 +26,16 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
 from tvm_hetero.frontends.onnx.fixed_values import read_values
+from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.model_answer import (
+    large_tensors,
+    pack_model,
+    unchanged,
+    unpack_model,
+)
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
+from tvm_hetero.frontends.onnx.model.native_calls import CHECKER, call_native, invalid_text
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
 from tvm_hetero.frontends.onnx.model.verify_types import verify_declared
 from tvm_hetero.frontends.onnx.resize_scales import settle_scales
@@ -37,6 +45,7 @@ from tvm_hetero.frontends.onnx.shapes import fix_shapes
 from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.topological_order import sort_nodes
 from tvm_hetero.frontends.onnx.validate import check_structure
+from tvm_hetero.processes.forked_child import Section
 from tvm_hetero.util.plain_file import read_at_most
 from tvm_hetero.util.untrusted_names import printable
 
@@ -72,7 +81,7 @@ def load_model(
         The file or the model is refused; the text says what to do.
     """
     model = read_model(path, limits)
-    _settle(model, shapes, values, limits)
+    _settle_isolated(model, shapes, values, limits)
     return model
 
 
@@ -130,8 +139,27 @@ def check_model(
     check_sizes(copy, limits)
     refuse_external(copy)
     check_data(copy)
-    _settle(copy, shapes, values, limits)
+    _settle_isolated(copy, shapes, values, limits)
     return copy
+
+
+def _settle_isolated(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None,
+    values: Mapping[str, Any] | None,
+    limits: OnnxLimits,
+) -> None:
+    """Take steps 5 and 6 of the module's list, in place: in a child, since onnx is native code."""
+
+    def work() -> list[Section]:
+        before = large_tensors(model)
+        _settle(model, shapes, values, limits)
+        return pack_model(model, unchanged(model, before))
+
+    if is_isolated():
+        _settle(model, shapes, values, limits)
+    else:
+        unpack_model(run_isolated(work, model, limits), model)
 
 
 def _settle(
@@ -215,13 +243,10 @@ def _check_with_onnx(model: onnx.ModelProto, limits: OnnxLimits) -> None:
         inferred = graph.inferred(strict=True)
         found = [*inferred.graph.value_info, *inferred.graph.output]
         _state_outputs(model, inferred)
-    except ModelError:
+    except (ModelError, MemoryError):
         raise
     except Exception as error:
-        raise ModelError(
-            f"onnx finds the model invalid: {printable(' '.join(str(error).split()), 400)} "
-            "Export the model again."
-        ) from None
+        raise ModelError(invalid_text(error)) from None
     for value in found:
         dims = static_dims(value)
         if dims is not None:
@@ -233,7 +258,7 @@ def _check(skeleton: onnx.ModelProto) -> None:
     for value in skeleton.graph.output:
         if value.type.WhichOneof("value") in ("tensor_type", None):
             value.type.tensor_type.shape.SetInParent()
-    onnx.checker.check_model(skeleton)
+    call_native(CHECKER, skeleton, onnx.checker.check_model)
 
 
 def _state_outputs(model: onnx.ModelProto, inferred: onnx.ModelProto) -> None:

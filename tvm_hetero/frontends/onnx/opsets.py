@@ -7,11 +7,14 @@ structure and small constants only, so that it costs little and has no limit of 
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx
 from onnx import version_converter
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.native_calls import CONVERTER, call_native
 from tvm_hetero.util.untrusted_names import printable
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
@@ -50,8 +53,11 @@ def convert_opset(model: onnx.ModelProto) -> None:
     oldest = _oldest_unconverted(graph)
     if graph.opset >= oldest:
         return
+    convert = partial(version_converter.convert_version, target_version=oldest)
     try:
-        converted = version_converter.convert_version(graph.skeleton(), oldest)
+        converted = call_native(CONVERTER, graph.skeleton(), convert)
+    except (ModelError, MemoryError):
+        raise
     except Exception as error:
         raise ModelError(
             f"The model is of opset {graph.opset}, and onnx's version converter cannot make "

@@ -29,8 +29,11 @@ from onnx import NodeProto
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.activation_moments import Moments, moments_of, propagate
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
+from tvm_hetero.frontends.onnx.model.isolated_rewrite import rewrite_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.processes.step_notes import note_step
+from tvm_hetero.util.untrusted_names import printable
 
 _BIAS = 0.1
 """Standard deviation of biases and BatchNormalization means."""
@@ -85,9 +88,11 @@ def randomize_weights(
     UsageError
         The seed is negative.
     """
-    graph = OnnxGraph(model)
-    randomize_graph(graph, seed, limits)
-    return graph.to_model()
+
+    def rewrite(graph: OnnxGraph) -> None:
+        randomize_graph(graph, seed, limits)
+
+    return rewrite_isolated(model, rewrite, limits, draws=True)
 
 
 def randomize_graph(graph: OnnxGraph, seed: int, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
@@ -101,10 +106,12 @@ def randomize_graph(graph: OnnxGraph, seed: int, limits: OnnxLimits = DEFAULT_LI
         for position, role in sorted(_ROLES.get(node.op_type, {}).items()):
             name = node.input[position] if position < len(node.input) else ""
             if _is_weight(graph, name) and name not in drawn:
+                note_step("the drawing of weights", f"constant '{printable(name)}'")
                 # A stream for each weight: inserting a node elsewhere changes nothing here.
                 generator = np.random.default_rng([seed, index, position])
                 value = _draw(graph, node, name, role, moments, generator)
                 graph.constants[name] = value
+                graph.made.bring(value.nbytes)
                 drawn.add(name)
         moments.update(dict.fromkeys(node.output, propagate(graph, node, moments)))
 

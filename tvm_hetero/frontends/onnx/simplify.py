@@ -19,6 +19,7 @@ from onnx import NodeProto
 from tvm_hetero.frontends.onnx.affine_folding import fold_affine
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import drop_aliases, no_training, sums_to_adds
+from tvm_hetero.frontends.onnx.model.isolated_rewrite import rewrite_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, number
 
@@ -44,12 +45,14 @@ def simplify(model: onnx.ModelProto, *, limits: OnnxLimits = DEFAULT_LIMITS) -> 
     ModelError
         The model is for training, or its constants grow past the limit.
     """
-    graph = OnnxGraph(model)
-    no_training(graph)
-    graph.sweep()
-    expand_graph(graph, None, limits)
-    simplify_graph(graph)
-    return graph.to_model()
+
+    def rewrite(graph: OnnxGraph) -> None:
+        no_training(graph)
+        graph.sweep()
+        expand_graph(graph, None, limits)
+        simplify_graph(graph)
+
+    return rewrite_isolated(model, rewrite, limits)
 
 
 def simplify_graph(graph: OnnxGraph) -> None:
@@ -92,6 +95,7 @@ def _replace_operand(
 ) -> None:
     """Give `node` a new constant operand and drop the attributes that it makes true."""
     name = graph.fresh(f"{node.input[position]}_plain")
+    graph.made.charge(value.nbytes, graph.describe(node))
     scaled = value if factor == 1 else (value.astype(np.float64) * factor).astype(value.dtype)
     graph.constants[name] = np.ascontiguousarray(scaled)
     node.input[position] = name

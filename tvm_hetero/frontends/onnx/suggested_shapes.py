@@ -137,7 +137,7 @@ def _works(
     limits: OnnxLimits,
 ) -> bool:
     """Whether all shapes that follow fit, hold something, and are those that are declared."""
-    graph = OnnxGraph(model)
+    graph = OnnxGraph(model, limits)
     graph.inputs = [
         onnx.helper.make_tensor_value_info(
             value.name, value.type.tensor_type.elem_type, shapes[value.name]

@@ -105,6 +105,13 @@ class Conversion:
             )
         return found
 
+    def whole_number(self, position: int, what: str) -> int:
+        """Return the one number that a constant operand is; refuses as :meth:`constant_of`."""
+        found = self.constant_of(position, what)
+        if found.size != 1 or not np.isfinite(found).all():
+            self.refuse(f"takes its {what} from {found.dtype} {found.shape}, not from one number")
+        return int(found.item())
+
     def count(self, position: int, axis: int, number: relax.Expr) -> None:
         """State that of an output's axis only so much counts as a number says (`counted`)."""
         name = self.node.output[position]

@@ -10,11 +10,13 @@ import contextlib
 import io
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import NodeProto
 
+import tvm_hetero
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
@@ -24,6 +26,7 @@ from tvm_hetero.frontends.onnx.conversion.registry import find_converter
 from tvm_hetero.frontends.onnx.conversion.without_kernel import nodes_without_kernel
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.element_types import PACKED_BITS, held_array, held_as
+from tvm_hetero.frontends.onnx.model.made_bytes import pay_for_views
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import (
     ANOTHER_FORM,
@@ -35,16 +38,20 @@ from tvm_hetero.frontends.onnx.model.refusals import (
 )
 from tvm_hetero.frontends.onnx.model.verify_types import TypeComparison, type_of_relax
 from tvm_hetero.passes.lengths import lengths_attribute
+from tvm_hetero.processes.step_notes import note_step
 from tvm_hetero.util.untrusted_names import identifier, printable
 
+_OURS = Path(tvm_hetero.__file__).parent
+
 if TYPE_CHECKING:
-    import numpy as np
     import tvm
     from tvm import relax
 
 
-def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
-    """Return the Relax module of a graph.
+def convert_graph(
+    graph: OnnxGraph,
+) -> tuple[tvm.ir.IRModule, dict[str, tvm.runtime.Tensor]]:
+    """Return the Relax module of a graph, and the tensors that stand in it for its constants.
 
     Parameters
     ----------
@@ -58,7 +65,8 @@ def convert_graph(graph: OnnxGraph) -> tvm.ir.IRModule:
     """
     _refuse_packed(graph)
     with _quiet():
-        return _Conversions(graph).run()
+        conversions = _Conversions(graph)
+        return conversions.run(), conversions.tensors
 
 
 class _Conversions:
@@ -79,13 +87,16 @@ class _Conversions:
         self.cause: BaseException | None = None
         self.comparison = TypeComparison(graph)
         self.counts = Counts()
+        self.tensors: dict[str, Any] = {}
 
     def run(self) -> tvm.ir.IRModule:
         """Convert all nodes; see :func:`convert_graph`."""
         from tvm import relax
 
         builder = self.importer.bb
-        self.values.update({k: _constant(self.graph.array(k)) for k in self.graph.constants})
+        pay_for_views(self.graph.constants, self.graph.made)
+        self.tensors = {name: self._tensor(name) for name in self.graph.constants}
+        self.values.update({name: relax.const(tensor) for name, tensor in self.tensors.items()})
         parameters = self._parameters()
         with builder.function("main", params=parameters):
             with builder.dataflow():
@@ -104,6 +115,17 @@ class _Conversions:
         module["main"] = module["main"].with_attrs(attributes)
         return module
 
+    def _tensor(self, name: str) -> tvm.runtime.Tensor:
+        """Return a constant as a tensor of its own type.
+
+        Of a NumPy array `relax.const` would make int32 of int64 and float32 of float64: the end of
+        ``x[:, 1:]``, which exporters write as the largest int64, became -1.
+        """
+        from tvm.runtime import tensor
+
+        note_step("the copy of constants", f"constant '{printable(name)}'")
+        return tensor(held_array(self.graph.array(name)))
+
     def _parameters(self) -> list[relax.Var]:
         from tvm import relax
 
@@ -121,6 +143,7 @@ class _Conversions:
 
     def _convert(self, node: NodeProto) -> None:
         """Convert one node, or note why not; what reads a refused one's results is not judged."""
+        note_step("TVM's importer", self.graph.describe(node))
         if any(name and name not in self.values for name in node.input):
             return
         operands = [self.values[name] if name else None for name in node.input]
@@ -136,7 +159,9 @@ class _Conversions:
             self.refusals.append(str(error))
             self.cause = self.cause or error.__cause__
         except Exception as error:
-            self.refusals.append(fault_text(self.graph.describe(node), error))
+            by_tvm = _is_raised_by_tvm(error)
+            why = self._why_not(node, operands) if by_tvm else ""
+            self.refusals.append(why or fault_text(self.graph.describe(node), error))
             self.cause = error
         else:
             self.values.update(made)
@@ -219,16 +244,12 @@ def _refuse_packed(graph: OnnxGraph) -> None:
                 )
 
 
-def _constant(array: np.ndarray) -> relax.Constant:
-    """Return a constant of the array's own type.
-
-    Of a NumPy array `relax.const` would make int32 of int64 and float32 of float64: the end of
-    ``x[:, 1:]``, which exporters write as the largest int64, became -1.
-    """
-    from tvm import relax
-    from tvm.runtime import tensor
-
-    return relax.const(tensor(held_array(array)))
+def _is_raised_by_tvm(error: Exception) -> bool:
+    """Whether TVM refuses what a converter of ours makes: operands that do not fit each other."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and _OURS not in Path(trace.tb_frame.f_code.co_filename).parents
 
 
 @contextlib.contextmanager

@@ -76,7 +76,7 @@ def convert_non_maximum_suppression(c: Conversion) -> relax.Expr:
     from tvm_hetero.kernels.ordered.boxes import BoxCounts, non_maximum_suppression
 
     (batches, boxes, _), classes = c.dims(0), c.dims(1)[1]
-    most = int(c.constant_of(2, "number of boxes").item()) if c.optional(2) is not None else 0
+    most = c.whole_number(2, "number of boxes") if c.optional(2) is not None else 0
     if most < 1:
         c.refuse(f"chooses {most} boxes of a class, so none")
     counts = BoxCounts(batches, classes, boxes, most)

@@ -19,7 +19,7 @@ def convert_topk(c: Conversion) -> list[relax.Expr]:
 
     dims = c.dims(0)
     axis = _axis(c, int(c.attribute("axis", -1)), len(dims))
-    kept = int(c.constant_of(1, "number of elements").item())
+    kept = c.whole_number(1, "number of elements")
     if not 1 <= kept <= dims[axis]:
         c.refuse(f"wants {kept} of the {dims[axis]} elements along axis {axis}")
     extents, dtype = _around(dims, axis), sortable(c.dtype(0))
@@ -44,7 +44,7 @@ def convert_accumulate(c: Conversion) -> relax.Expr:
     dims, dtype = c.dims(0), c.dtype(0)
     if not dims:
         c.refuse("accumulates along an axis of a scalar, which has none")
-    axis = _axis(c, int(c.constant_of(1, "axis").item()), len(dims))
+    axis = _axis(c, c.whole_number(1, "axis"), len(dims))
     extents = _around(dims, axis)
     kernel = accumulate(
         extents,

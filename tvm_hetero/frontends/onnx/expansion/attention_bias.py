@@ -149,6 +149,7 @@ def _given_mask(r: Rewriting, sizes: AttentionSizes) -> str:
     rest: Any = False
     if r.element_type(name) != TensorProto.BOOL:
         rest = np.array(-np.inf).astype(r.dtype(name))
+    r.afford(*dims[:-1], missing)
     filling = np.full((*dims[:-1], missing), rest)
     return r.add("Concat", [name, r.constant(filling)], axis=-1)
 
@@ -161,6 +162,7 @@ def _allowed(r: Rewriting, sizes: AttentionSizes) -> list[str]:
         right = 0
     lengths = r.operand(_LENGTHS)
     bounded = left >= 0 or right >= 0
+    r.afford(sizes.keys, *([sizes.places] if bounded else []))
     if not lengths:
         ahead = np.arange(sizes.keys) - np.arange(sizes.places)[:, None] - sizes.past
         return [r.constant(_within(ahead, left, right))] if bounded else []

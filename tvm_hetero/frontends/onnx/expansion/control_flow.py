@@ -132,7 +132,7 @@ def unroll_step(r: Rewriting) -> bool:
 
 def _goes_on(r: Rewriting, step: int) -> bool:
     """Whether there is a further step; refuses what cannot be told."""
-    if r.operand(0) and step >= int(r.constant_of(0, "number of steps").item()):
+    if r.operand(0) and step >= r.whole_number(0, "number of steps"):
         return False
     if not r.operand(1):
         return True

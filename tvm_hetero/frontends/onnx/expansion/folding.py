@@ -4,9 +4,10 @@ TVM's FoldConstant compiles and runs a kernel for each such operation; NumPy jus
 computes it.  onnx's own reference evaluator computes
 the values, so the meaning of every opset is onnx's and not ours.
 
-A tiny file can ask for a huge constant (``ConstantOfShape``, ``Expand``,
-``Tile``), so sizes are bounded before anything is computed: by the inferred shape of the result,
-or by that of the operands where a result can be no larger.
+A tiny file can ask for a huge constant (``ConstantOfShape``, ``Expand``, ``Tile``, a chain of
+``Concat``), so sizes are bounded before anything is computed: by the inferred shape of the result,
+or by that of the operands where a result can be no larger.  Each result is paid for before it is
+made (`made_bytes`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from onnx.reference import ReferenceEvaluator
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
-from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, element_type
 from tvm_hetero.frontends.onnx.model.tensors import check_total, element_count
 from tvm_hetero.util.untrusted_names import printable
 
@@ -53,6 +54,9 @@ _INFERRED = frozenset(
 )  # fmt: skip
 # Output of a size that the data decide, never more than so many times the operand's rank.
 _COUNTED = frozenset({"NonZero", "Compress", "Unique"})
+
+# What makes int64 of whatever.
+_INDICES = frozenset({"ArgMax", "ArgMin", "Shape", "Size", "TopK"})
 
 # Products: their work is bounded, too.
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
@@ -89,7 +93,7 @@ def fold_node(
         The node is invalid on these constants, or makes more than the limits allow.
     """
     if node.op_type == "Constant":
-        return _constant(node)
+        return _constant(node, graph, origin)
     if node.op_type in ("Shape", "Size"):
         known = values.known(node.input[0])
         if known is None or known.dims is None:
@@ -100,8 +104,10 @@ def fold_node(
         return None
     if node.op_type == "ConstantOfShape":
         return _constant_of_shape(graph, node, origin, limits)
-    if not _is_bounded(graph, values, node, operands):
+    size = _result_bytes(graph, values, node, operands)
+    if size is None:
         return None
+    graph.made.charge(size, origin)
     return _run(node, graph, {name: graph.array(name) for name in operands}, origin)
 
 
@@ -126,13 +132,14 @@ def empty_tensor(type_: TypeProto) -> np.ndarray[Any, Any] | None:
     return np.zeros([d.dim_value for d in dims], dtype)
 
 
-def _constant(node: NodeProto) -> dict[str, Constant] | None:
+def _constant(node: NodeProto, graph: OnnxGraph, origin: str) -> dict[str, Constant] | None:
     """Return what a ``Constant`` node holds, in any of its numeric forms."""
     value = node.attribute[0] if len(node.attribute) == 1 else None
     if value is None:
         return None
     name = node.output[0]
     if value.name == "value" and value.HasField("t"):
+        graph.made.charge_tensor(value.t, origin)
         tensor = TensorProto()
         tensor.CopyFrom(value.t)
         tensor.name = name
@@ -162,28 +169,50 @@ def _constant_of_shape(
     return {node.output[0]: np.broadcast_to(value.reshape(()), dims)}
 
 
-def _is_bounded(
+def _result_bytes(
     graph: OnnxGraph, values: KnownValues, node: NodeProto, operands: list[str]
-) -> bool:
-    """Whether the output is certain to stay small enough to be worth storing."""
+) -> int | None:
+    """Return how many bytes the output has at most; None where it is not worth storing."""
+    # An operand that is read twice counts twice: that is how Concat doubles it.
+    elements = sum(graph.size(name) for name in operands)
     if node.op_type in _SHRINKING:
-        return True
-    sizes = sum(graph.size(name) for name in operands)
+        return elements * _widest(graph, node, operands)
     if node.op_type in _COUNTED:
-        return sizes * 8 <= LARGEST_FOLD
+        rank = max(len(graph.shape(name)) for name in operands)
+        return 8 * elements * (rank + 1) if elements * 8 <= LARGEST_FOLD else None
     if node.op_type == "Range":
         start, limit, delta = (graph.array(name).astype(np.float64) for name in operands)
-        return bool(delta != 0 and abs((limit - start) / delta) <= LARGEST_FOLD)
+        count = float(abs((limit - start) / delta)) if delta != 0 else math.inf
+        return 8 * math.ceil(count) if count <= LARGEST_FOLD else None
     if node.op_type not in _INFERRED:
-        return False
+        return None
     try:
         types = values.infer(node)
     except Exception:
-        return False
+        return None
     counts = [_count(types.get(name)) for name in node.output if name]
     if node.op_type in _PRODUCTS and not _is_quick(counts[0], graph.shape(operands[0])):
-        return False
-    return all(count is not None and count <= max(LARGEST_FOLD, sizes) for count in counts)
+        return None
+    if any(count is None or count > max(LARGEST_FOLD, elements) for count in counts):
+        return None
+    return sum(count or 0 for count in counts) * _widest(graph, node, operands)
+
+
+def _widest(graph: OnnxGraph, node: NodeProto, operands: list[str]) -> int:
+    """Return the bytes of an element of the widest type that a node reads or makes."""
+    kinds = [element_type(graph.constants[name]) for name in operands]
+    if node.op_type in _INDICES:
+        kinds.append(TensorProto.INT64)
+    kinds += [int(attribute(node, key, TensorProto.FLOAT)) for key in ("to", "dtype")]
+    return max(_item_bytes(kind) for kind in kinds)
+
+
+def _item_bytes(kind: int) -> int:
+    """Return the bytes of an element; the most that there are where the file says no type."""
+    try:
+        return int(onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize)
+    except (KeyError, TypeError, ValueError):
+        return 16
 
 
 def _is_quick(made: int | None, left: tuple[int, ...]) -> bool:

@@ -84,9 +84,10 @@ def rewrite_dft(r: Rewriting) -> bool:
     inverse, onesided = bool(r.attribute("inverse", 0)), bool(r.attribute("onesided", 0))
     read, parts = dims[axis], dims[-1]
     usual = 2 * (read - 1) if inverse and onesided else read
-    length = int(r.constant_of(1, "length").item()) if r.operand(1) else usual
+    length = r.whole_number(1, "length") if r.operand(1) else usual
     if not 1 <= length <= LONGEST or axis == len(dims) - 1:
         r.refuse(f"is of length {length} along axis {axis}; expected one up to {LONGEST}")
+    r.afford(read, length, 8)  # and what is computed on the way
     matrix = (
         inverse_matrix(length, read, onesided=onesided)[:, :parts]
         if inverse
@@ -99,7 +100,7 @@ def rewrite_dft(r: Rewriting) -> bool:
 def _dft_axis(r: Rewriting) -> int:
     if r.opset < 20:
         return int(r.attribute("axis", 1))
-    return int(r.constant_of(2, "axis").item()) if r.operand(2) else -2
+    return r.whole_number(2, "axis") if r.operand(2) else -2
 
 
 def _transform(r: Rewriting, axis: int, matrix: Matrix) -> None:
@@ -123,11 +124,11 @@ def rewrite_stft(r: Rewriting) -> bool:
     """A convolution: its weights are the waves under the window, its stride is the step."""
     x, window = r.inputs[0], r.operand(2)
     dims = r.dims(x)
-    step = int(r.constant_of(1, "step between frames").item())
+    step = r.whole_number(1, "step between frames")
     parts = dims[2] if len(dims) == 3 else 1
     onesided = bool(r.attribute("onesided", 1))
     if r.operand(3):
-        length = int(r.constant_of(3, "length of a frame").item())
+        length = r.whole_number(3, "length of a frame")
     elif window:
         (length,) = r.dims(window)
     else:

@@ -24,6 +24,7 @@ def rewrite_max_unpool(r: Rewriting) -> bool:
     wanted = [int(n) for n in r.constant_of(2, "shape")] if r.operand(2) else shape
     if len(wanted) != len(shape) or any(w < n for w, n in zip(wanted, shape, strict=True)):
         r.refuse(f"wants the shape {wanted}, which does not hold {shape}, what its window gives")
+    r.afford(*shape)
     zeros = r.constant(np.zeros(math.prod(shape), r.dtype(x)))
     flat = r.constant([-1], np.int64)
     values, at = (r.add("Reshape", [each, flat]) for each in (x, places))

@@ -13,9 +13,10 @@ from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 def rewrite_one_hot(r: Rewriting) -> bool:
     """Compare each index with all that it can be; one out of range is like none of them."""
     indices, _, values = r.inputs
-    depth = int(r.constant_of(1, "depth").item())
+    depth = r.whole_number(1, "depth")
     rank = len(r.dims(indices)) + 1
     axis = int(r.attribute("axis", -1)) % rank
+    r.afford(depth)
     along = [1] * rank
     along[axis] = depth
     whole = r.add("Cast", [indices], to=TensorProto.INT64)
@@ -36,5 +37,6 @@ def rewrite_eye_like(r: Rewriting) -> bool:
     rows, columns = r.dims(r.inputs[0])
     kind = r.attribute("dtype", 0) or r.element_type(r.inputs[0])
     dtype = helper.tensor_dtype_to_np_dtype(int(kind))
+    r.afford(rows, columns, dtype=dtype)
     r.alias(r.constant(np.eye(rows, columns, int(r.attribute("k", 0)), dtype)), r.outputs[0])
     return True

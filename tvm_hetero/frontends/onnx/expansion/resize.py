@@ -183,6 +183,8 @@ def _interpolate(r: Rewriting, taps: Mapping[int, Taps]) -> None:
         x = r.add("Cast", [x], to=TensorProto.FLOAT)
     dense = bool(r.attribute("antialias", 0))
     for d, each in taps.items():
+        if dense:
+            r.afford(len(each.places), lengths[d])
         x = (
             _dense(r, x, d, rank, each.matrix(lengths[d]), dtype)
             if dense

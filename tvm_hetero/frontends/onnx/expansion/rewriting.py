@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -136,6 +137,13 @@ class Rewriting:
             )
         return found
 
+    def whole_number(self, position: int, what: str) -> int:
+        """Return the one number that a constant operand is; refuses as :meth:`constant_of`."""
+        found = self.constant_of(position, what)
+        if found.size != 1 or not np.isfinite(found).all():
+            self.refuse(f"takes its {what} from {found.dtype} {found.shape}, not from one number")
+        return int(found.item())
+
     def note_choice(self, condition: str) -> None:
         """Note that both branches of a choice are taken in, since its condition is not known."""
         self._values.choices[condition] = self._origin
@@ -148,7 +156,7 @@ class Rewriting:
         return how_to_fix([name], self._values.makers, self._graph.inputs)
 
     def sequence(self, name: str) -> list[str] | None:
-        """Return the names of the elements of a sequence, None for what is none."""
+        """Return the names of a sequence's elements, None for what is none."""
         return self._values.sequences.get(name)
 
     def set_sequence(self, name: str, elements: Sequence[str]) -> None:
@@ -233,10 +241,22 @@ class Rewriting:
             self._graph.state_factors.update(dict.fromkeys(given, of_state))
 
     def constant(self, value: object, dtype: Any = None) -> str:
-        """Add a constant; returns its name."""
+        """Add a constant (`afford` one that shapes decide); returns its name."""
         name = self.fresh(f"{self._base}_constant")
-        self._graph.constants[name] = np.array(value, dtype=dtype)
+        try:
+            array = np.array(value, dtype=dtype)
+        except (OverflowError, ValueError):
+            self.refuse(
+                f"computes with {printable(value, 40)}, which {np.dtype(dtype)} cannot hold"
+            )
+        self._graph.made.charge(array.nbytes, self._origin)
+        self._graph.constants[name] = array
         return name
+
+    def afford(self, *dims: int, dtype: Any = np.float64) -> None:
+        """Refuse the node if an array of this shape is too large; asked before it is made."""
+        size = math.prod(max(0, int(d)) for d in dims) * np.dtype(dtype).itemsize
+        self._graph.made.afford(size, self._origin)
 
     def like(self, value: float, name: str) -> str:
         """Add a scalar constant of the element type of the value `name`; returns its name."""
@@ -258,6 +278,7 @@ class Rewriting:
     def add_tensor(self, tensor: TensorProto) -> str:
         """Add a constant as it lies in the file; returns its name."""
         name = self.fresh(f"{self._base}_constant")
+        self._graph.made.charge_tensor(tensor, self._origin)
         copy = TensorProto()
         copy.CopyFrom(tensor)
         copy.name = name

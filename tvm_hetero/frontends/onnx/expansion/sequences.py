@@ -163,7 +163,7 @@ def _position(r: Rewriting, place: int, largest: int, last: int) -> int:
     """Return the position that an operand gives, counted from the start."""
     if not r.operand(place):
         return last
-    found = int(r.constant_of(place, "position").item())
+    found = r.whole_number(place, "position")
     count = len(_elements(r))
     position = found + count if found < 0 else found
     if not 0 <= position <= largest:

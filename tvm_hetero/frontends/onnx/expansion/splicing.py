@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.util.untrusted_names import printable
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def splice(
     names.update(zip(body.inputs, inputs, strict=False))
     for tensor in body.initializers:
         names[tensor.name] = graph.fresh(f"{base}/{tensor.name}")
+        graph.made.charge_tensor(tensor, f"constant '{printable(tensor.name)}'")
         copy = TensorProto()
         copy.CopyFrom(tensor)
         copy.name = names[tensor.name]

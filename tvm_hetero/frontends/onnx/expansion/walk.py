@@ -35,6 +35,7 @@ from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, fault_text, refuse_all
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, check_total, describe
+from tvm_hetero.processes.step_notes import note_step
 from tvm_hetero.util.untrusted_names import printable
 
 _STANDARD = ("", "ai.onnx")
@@ -103,6 +104,10 @@ class _Expansion:
             except ModelError as error:
                 self._refuse(node, str(error))
                 continue
+            except MemoryError:
+                self._refuse(
+                    node, f"{origin} needs more memory than a model may take. {ANOTHER_FORM}"
+                )
             except Exception as error:
                 self._refuse(node, fault_text(origin, error))
                 self.cause = error
@@ -147,6 +152,7 @@ class _Expansion:
 
     def _meet(self, node: NodeProto, origin: str) -> list[NodeProto]:
         """Take one node; returns the nodes to be met in its place."""
+        note_step("the expansion of nodes", origin)
         if node.domain in _STANDARD:
             folded = fold_node(self.graph, self.values, node, origin, self.limits)
             if folded is not None:

@@ -143,6 +143,7 @@ def rewrite_pad(r: Rewriting) -> bool:
         return False
     dims = r.dims(r.inputs[0])
     before, after = _pads(r, len(dims))
+    r.afford(*(n + abs(b) + abs(a) for n, b, a in zip(dims, before, after, strict=True)))
     inside = np.ones(dims, bool)
     for d, (first, last) in enumerate(zip(before, after, strict=True)):
         kept = np.arange(max(0, -first), dims[d] - max(0, -last))

@@ -110,7 +110,7 @@ def _heads(r: Rewriting, heads: int, kv_heads: int) -> tuple[str, str, str, int]
 
 
 def _cache(r: Rewriting, kv_heads: int, places: int) -> _Cache:
-    total = int(r.constant_of(6, "total_sequence_length").item())
+    total = r.whole_number(6, "total_sequence_length")
     past = r.dims(r.operand(3))[2] if r.operand(3) else 0
     if total < places:
         r.refuse(f"has total_sequence_length {total}, less than its {places} queries")
@@ -167,6 +167,7 @@ def _present(
     batch, size = sizes
     parts = [r.operand(position + 2)] if cache.past else []
     parts.append(new)
+    r.afford(batch, cache.heads, size)
     parts.append(r.constant(np.zeros((batch, cache.heads, 1, size)), r.dtype(r.inputs[0])))
     lined = r.add("Concat", parts, axis=2)
     if cache.is_prompt and not cache.past:
@@ -208,12 +209,14 @@ def _bias(r: Rewriting, shape: HeadShape) -> str:
         r.refuse(f"has a bias for {keys} keys where the cache has {shape.keys}")
     if keys == shape.keys:
         return r.operand(10)
+    r.afford(*outer, shape.keys - keys)
     rest = r.constant(np.zeros((*outer, shape.keys - keys)), r.dtype(r.inputs[0]))
     return r.add("Concat", [r.operand(10), rest], axis=3)
 
 
 def _masked(r: Rewriting, scores: str, filled: str, shape: HeadShape, cache: _Cache) -> str:
     """Put the lowest number in the place of scores that may not be read."""
+    r.afford(shape.places + cache.places)
     reader = r.add("Add", [filled, r.constant(np.arange(shape.places)[None], np.int64)])
     last = reader
     if not r.attribute("causal", 1):
@@ -236,6 +239,7 @@ def _softmax(r: Rewriting, scores: str, shape: HeadShape) -> str:
     if not smooth and not r.operand(11):
         return r.add("Softmax", [scores], axis=-1)
     dims = [shape.batch, shape.heads, shape.places, 1]
+    r.afford(*dims)
     sink = r.constant(np.zeros(dims), r.dtype(r.inputs[0]))
     if r.operand(11):
         column = r.add("Reshape", [r.operand(11), r.constant([1, -1, 1, 1], np.int64)])

@@ -69,6 +69,7 @@ def causal_mask(r: Rewriting, shape: HeadShape, past: int) -> list[str]:
             f"is unidirectional, with {shape.places} queries after {past} places that read "
             f"{shape.keys}: which of them lie ahead is not defined. {ADVICE}"
         )
+    r.afford(shape.places, shape.keys)
     reader, read = np.arange(shape.places)[:, None] + past, np.arange(shape.keys)
     ahead = np.where(read > reader, LOWEST, 0.0)
     return [r.constant(ahead, _computed_in(r))]

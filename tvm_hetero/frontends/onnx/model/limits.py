@@ -17,6 +17,9 @@ class OnnxLimits:
     weight_bytes : int
         Sum over all constants: initializers, ``Constant`` and ``ConstantOfShape`` nodes,
         external data.
+    made_bytes : int
+        Sum over all constants that folding and rewriting make, besides eight times what the
+        file brings; constants that are made and dropped count too.
     nodes : int
         Number of nodes.
     rank : int
@@ -25,6 +28,7 @@ class OnnxLimits:
 
     file_bytes: int = 2**31 - 1
     weight_bytes: int = 16 * 2**30
+    made_bytes: int = 640 * 2**20
     nodes: int = 100_000
     rank: int = 64
 

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.model.tensors import FLOATS, describe
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.made_bytes import MadeBytes, pay_for_views
+from tvm_hetero.frontends.onnx.model.native_calls import INFERENCE, call_native
+from tvm_hetero.frontends.onnx.model.tensors import FLOATS, all_tensors, describe
 from tvm_hetero.util.untrusted_names import printable
 
 _SMALL = 1024
@@ -60,8 +64,8 @@ class OnnxGraph:
         For values, the node of the file that they come from, in words, where it is known.
     """
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self._model = model
+    def __init__(self, model: onnx.ModelProto, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
+        self._model, self._limits = model, limits
         self.constants: dict[str, TensorProto | np.ndarray] = {
             t.name: t for t in model.graph.initializer
         }
@@ -79,6 +83,11 @@ class OnnxGraph:
         self._numbered: dict[str, int] = {}
         self._taken = set(_names(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
+
+    @cached_property
+    def made(self) -> MadeBytes:
+        """What the model may still make of itself."""
+        return MadeBytes((tensor for _, tensor in all_tensors(self._model)), self._limits)
 
     @property
     def opset(self) -> int:
@@ -202,7 +211,8 @@ class OnnxGraph:
         Without onnx's data propagation: that lists the elements of one-dimensional
         values, so that six Concat nodes make it take all the memory there is.
         """
-        return onnx.shape_inference.infer_shapes(self.skeleton(), strict_mode=strict)
+        infer = partial(onnx.shape_inference.infer_shapes, strict_mode=strict)
+        return call_native(INFERENCE, self.skeleton(), infer)
 
     def state_outputs(self) -> None:
         """Set output shapes that are open, where they can be inferred."""
@@ -225,6 +235,7 @@ class OnnxGraph:
 
     def to_model(self) -> onnx.ModelProto:
         """Return a new model of the present state."""
+        pay_for_views(self.constants, self.made)
         return self._assemble(self.inputs, self.constants)
 
     def _assemble(

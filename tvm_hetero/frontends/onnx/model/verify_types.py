@@ -24,6 +24,7 @@ from onnx import NodeProto, ValueInfoProto
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.element_types import held_as
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.model.native_calls import INFERENCE, call_native
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, form_of
 from tvm_hetero.util.untrusted_names import printable
 
@@ -147,7 +148,7 @@ def inferred_types(graph: OnnxGraph) -> dict[str, OnnxTensorType]:
     model = graph.skeleton()
     for output in model.graph.output:
         output.ClearField("type")
-    inferred = onnx.shape_inference.infer_shapes(model).graph
+    inferred = call_native(INFERENCE, model, onnx.shape_inference.infer_shapes).graph
     return {
         v.name: declared_type(v) for v in [*inferred.input, *inferred.value_info, *inferred.output]
     }

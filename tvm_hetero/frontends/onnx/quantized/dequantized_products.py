@@ -116,6 +116,7 @@ def _nodes(
         return graph.fresh(f"{node.output[0]}_{what}")
 
     codes, factor, total, number = (named(w) for w in ("weights", "scale", "sums", "numbers"))
+    graph.made.charge(weights.nbytes, "a product of codes")
     graph.constants[codes] = np.ascontiguousarray(weights)
     graph.constants[factor] = left.scale.reshape(-1) * right.scale.reshape(-1)
     bias = node.input[2] if len(node.input) > 2 else ""

@@ -1,0 +1,134 @@
+"""Functions in forked children: what comes back, and of what they die."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import psutil
+import pytest
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.processes.forked_call import ChildFault, ChildLost, call_in_fork
+from tvm_hetero.processes.forked_child import ChildLimits, Section
+from tvm_hetero.processes.step_notes import note_step, notes_steps
+
+LIMITS = ChildLimits(memory=1 << 28, step_seconds=0.2, total_seconds=20, answer=1 << 24)
+
+
+def test_sections_come_back_whole() -> None:
+    numbers = np.arange(1000, dtype=np.int32)
+    sections: list[Section] = [b"", b"abc", memoryview(numbers), bytes(200_000)]
+    found = call_in_fork(lambda: sections, LIMITS)
+    assert [bytes(each) for each in found] == [bytes(each) for each in sections]
+    # In memory of its own, at places where any type may lie.
+    assert np.frombuffer(found[2], np.int32)[7] == 7
+
+
+def test_what_a_child_changes_stays_in_it() -> None:
+    held = [1]
+
+    def work() -> list[Section]:
+        held.append(2)
+        assert notes_steps()
+        return []
+
+    call_in_fork(work, LIMITS)
+    assert held == [1] and not notes_steps()
+
+
+def test_errors_of_ours_come_back_as_they_are() -> None:
+    def refuse() -> list[Section]:
+        raise ModelError("the model is blue")
+
+    def fail() -> list[Section]:
+        raise KeyError("x")
+
+    with pytest.raises(ModelError, match="is blue"):
+        call_in_fork(refuse, LIMITS)
+    with pytest.raises(ChildFault, match="KeyError: 'x'"):
+        call_in_fork(fail, LIMITS)
+
+
+def _fill() -> None:
+    np.ones(1 << 28)
+
+
+def _crash() -> None:
+    ctypes.string_at(0)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("deed", "reason", "signal"),
+    [
+        (_crash, "SIGSEGV", "SIGSEGV"),
+        (os.abort, "it aborted", "SIGABRT"),
+        (_spin, r"within 0\.2 s", "SIGPROF"),
+        (_fill, "more than 256 MiB of memory", ""),
+        (lambda: os._exit(3), "status 3", ""),
+        (lambda: os._exit(0), "no answer", ""),
+    ],
+)
+def test_deaths_are_told_with_the_step(deed: Callable[[], None], reason: str, signal: str) -> None:
+    def work() -> list[Section]:
+        note_step("an earlier step", "node 1")
+        note_step("the deed", "node 2")
+        deed()
+        return []
+
+    with pytest.raises(ChildLost, match=reason) as lost:
+        call_in_fork(work, LIMITS)
+    assert lost.value.signal == signal
+    assert (lost.value.note.phase, lost.value.note.detail) == ("the deed", "node 2")
+    assert not psutil.Process().children()
+
+
+def test_an_answer_that_is_too_long_is_refused() -> None:
+    with pytest.raises(ChildLost, match="more than 16 MiB"):
+        call_in_fork(lambda: [bytes(1 << 25)], LIMITS)
+
+
+def test_steps_have_time_each() -> None:
+    def work() -> list[Section]:
+        used = 0
+        while used < 10:  # together more than one step may take
+            note_step("a step")
+            end = time.process_time() + 0.05
+            while time.process_time() < end:
+                pass
+            used += 1
+        return []
+
+    assert call_in_fork(work, LIMITS) == []
+
+
+def test_a_lock_that_another_thread_holds_delays_no_one_for_ever() -> None:
+    lock, held, done = threading.Lock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait(20)
+
+    def work() -> list[Section]:
+        with lock:
+            return []
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(20)
+    patient = ChildLimits(memory=1 << 28, step_seconds=0.02, total_seconds=5, answer=1 << 20)
+    with pytest.raises(ChildLost, match="did not end"):
+        call_in_fork(work, patient)
+    done.set()
+    holder.join()
+    assert call_in_fork(work, patient) == []

@@ -1,0 +1,191 @@
+"""A Relax module on its way back from a child: TVM's JSON, and weights that are not in it.
+
+TVM writes constants as text, which takes longer than all the rest. So each large one is a parameter
+of ``main`` on the way, behind the model's own. The parent binds it again: to the tensor of the
+file, which it has too, or to the bytes that the child sends.
+
+Sections: JSON of the weights' origins (the name of a tensor of the file, or type and shape), the
+module's JSON, the bytes of those weights that are not the file's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes  # noqa: F401  (names of its types are NumPy's then)
+import numpy as np
+import tvm
+from onnx import TensorProto, numpy_helper
+from tvm import relax
+from tvm.ir import GenericConst
+
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.element_types import held_array
+from tvm_hetero.processes.forked_child import Section
+
+_LARGE = 1024
+"""Elements beyond which a constant is no part of the text."""
+
+
+def pack_module(module: tvm.IRModule, sources: Mapping[int, str]) -> list[Section]:
+    """Return a module as sections.
+
+    Parameters
+    ----------
+    module : IRModule
+        As an import makes it.
+    sources : mapping of int to str
+        The names in the file of constants that are its tensors, by the handles of TVM's.
+    """
+    weights: list[tuple[relax.Var, GenericConst]] = []
+
+    def as_parameter(constant: GenericConst) -> relax.Expr:
+        if _is_written(constant):
+            return constant
+        weights.append((relax.Var(f"weight{len(weights)}", constant.ty), constant))
+        return weights[-1][0]
+
+    main = module["main"]
+    body = _with_operands(main.body, as_parameter)
+    lifted = relax.Function(
+        [*main.params, *(var for var, _ in weights)], body, main.ret_ty, main.is_pure, main.attrs
+    )
+    others = {name: each for name, each in module.functions.items() if name.name_hint != "main"}
+    text = tvm.ir.save_json(
+        tvm.IRModule({module.get_global_var("main"): lifted, **others}, attrs=module.attrs)
+    )
+    origins: list[dict[str, Any]] = []
+    sent: list[Section] = []
+    for _, constant in weights:
+        name = sources.get(constant.value.__chandle__())
+        if name is not None:
+            origins.append({"name": name})
+            continue
+        array = _view(constant.value)
+        origins.append({"dtype": array.dtype.name, "shape": array.shape})
+        sent.append(array.reshape(-1).view(np.uint8).data)
+    return [json.dumps(origins).encode(), text.encode(), *sent]
+
+
+def unpack_module(sections: Sequence[Section], tensors: Mapping[str, TensorProto]) -> tvm.IRModule:
+    """Return the module of sections, with its weights as constants.
+
+    Parameters
+    ----------
+    sections : sequence of bytes
+        As of `pack_module`.
+    tensors : mapping of str to TensorProto
+        Those of the file.
+
+    Raises
+    ------
+    ModelError
+        What came back is no module, or its weights are other ones.
+    """
+    try:
+        origins = json.loads(bytes(sections[0]))
+        module = tvm.ir.load_json(bytes(sections[1]).decode())
+        arrays = _arrays(origins, sections[2:], tensors)
+        parameters = list(module["main"].params)[-len(arrays) :] if arrays else []
+        values = {
+            _fitting(var, array): _tensor(array)
+            for var, array in zip(parameters, arrays, strict=True)
+        }
+        return relax.transform.BindParams("main", values)(module)
+    except (ValueError, KeyError, TypeError, IndexError, RuntimeError, AttributeError) as error:
+        raise ModelError(
+            f"What the child made of the model is no module ({error!s:.200}). Please report it."
+        ) from None
+
+
+def _is_written(constant: GenericConst) -> bool:
+    """Whether a constant is part of the text: TVM reads no empty ones, and none of packed types."""
+    whole = int(constant.value.dtype.bits) % 8 == 0 or str(constant.value.dtype) == "bool"
+    return whole and 0 < math.prod(map(int, constant.value.shape)) <= _LARGE
+
+
+def _arrays(
+    origins: Sequence[Mapping[str, Any]],
+    sent: Sequence[Section],
+    tensors: Mapping[str, TensorProto],
+) -> list[np.ndarray[Any, Any]]:
+    rest = iter(sent)
+    return [
+        held_array(numpy_helper.to_array(tensors[origin["name"]]))
+        if "name" in origin
+        else _read(next(rest), np.dtype(origin["dtype"]), origin["shape"])
+        for origin in origins
+    ]
+
+
+def _read(sent: Section, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    # NumPy takes no view of nothing.
+    flat = np.frombuffer(sent, dtype) if len(sent) else np.empty(0, dtype)
+    return flat.reshape(shape)
+
+
+def _fitting(var: relax.Var, array: np.ndarray[Any, Any]) -> str:
+    """Return the name of a parameter to which an array is bound; raises where it does not fit."""
+    dims, dtype = tuple(map(int, var.ty.shape.values)), str(var.ty.dtype)
+    if (dims, dtype) != (array.shape, array.dtype.name):
+        raise ValueError(
+            f"{var.name} is {dtype} {dims}, but its weight {array.dtype.name} {array.shape}"
+        )
+    return str(var.name)
+
+
+def _view(tensor: tvm.runtime.Tensor) -> np.ndarray[Any, Any]:
+    """Return a tensor's data, without a copy where NumPy has the type itself."""
+    try:
+        return np.from_dlpack(tensor)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return np.ascontiguousarray(tensor.numpy())
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> tvm.runtime.Tensor:
+    """Return an array as a tensor, without a copy where NumPy has the type itself."""
+    try:
+        return tvm.runtime.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return tvm.runtime.tensor(array)
+
+
+def _with_operands(
+    body: relax.SeqExpr, change: Callable[[GenericConst], relax.Expr]
+) -> relax.SeqExpr:
+    """Return a body in which constants that calls read are what `change` makes of them."""
+    blocks = []
+    for block in body.blocks:
+        bindings = [_changed_binding(binding, change) for binding in block.bindings]
+        kind = relax.DataflowBlock if isinstance(block, relax.DataflowBlock) else relax.BindingBlock
+        blocks.append(kind(bindings))
+    return relax.SeqExpr(blocks, body.body)
+
+
+def _changed_binding(
+    binding: relax.Binding, change: Callable[[GenericConst], relax.Expr]
+) -> relax.Binding:
+    call = binding.value if isinstance(binding, relax.VarBinding) else None
+    if isinstance(call, GenericConst | relax.Tuple):  # outputs
+        return relax.VarBinding(binding.var, _changed(call, change))
+    if not isinstance(call, relax.Call):
+        return binding
+    args = [_changed(arg, change) for arg in call.args]
+    if all(new.same_as(old) for new, old in zip(args, call.args, strict=True)):
+        return binding
+    made = relax.Call(call.op, args, call.attrs, call.ty_args, call.span, call.ty)
+    return relax.VarBinding(binding.var, made)
+
+
+def _changed(value: relax.Expr, change: Callable[[GenericConst], relax.Expr]) -> relax.Expr:
+    if isinstance(value, GenericConst):
+        return change(value)
+    if not isinstance(value, relax.Tuple):
+        return value
+    fields = [_changed(field, change) for field in value.fields]
+    if all(new.same_as(old) for new, old in zip(fields, value.fields, strict=True)):
+        return value
+    return relax.Tuple(fields)

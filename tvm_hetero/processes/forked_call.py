@@ -1,0 +1,182 @@
+"""Call a function in a forked child, which may crash, hang or ask for all the memory there is.
+
+The child has all that this process has in memory, so nothing is handed in and nothing imported
+again: it costs some milliseconds. What it makes comes back as bytes, through a file in memory.
+Limits are the kernel's: address space beyond what there is already, CPU time of each step
+(`step_notes`), CPU time and written bytes in all.
+
+Of the threads of this process the child has only the one that calls. A lock that another one holds
+at that moment stays locked in it for ever. Such a child waits and computes nothing; it is ended,
+and the call made once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import select
+import signal
+import warnings
+from collections.abc import Callable, Sequence
+
+from tvm_hetero import errors
+from tvm_hetero.errors import HeteroError
+from tvm_hetero.processes.child_process import SIGNAL_MEANINGS
+from tvm_hetero.processes.forked_child import (
+    ALIGNMENT,
+    LAST_WORD,
+    OUT_OF_MEMORY,
+    ChildLimits,
+    Section,
+    be_child,
+)
+from tvm_hetero.processes.step_notes import StepNote, StepPage
+
+_TIME_SIGNALS = frozenset({"SIGPROF", "SIGALRM", "SIGXCPU"})
+
+
+class ChildLost(Exception):
+    """The child did not live to answer; the text says why, as in "it crashed with SIGSEGV".
+
+    Attributes
+    ----------
+    note : StepNote
+        What it was at.
+    signal : str
+        The name of the signal that ended it, or ''.
+    """
+
+    def __init__(self, reason: str, note: StepNote, signal_name: str = "") -> None:
+        super().__init__(reason)
+        self.note, self.signal = note, signal_name
+
+
+class ChildFault(Exception):
+    """The function raised what is no error of this package: its class and text."""
+
+
+def call_in_fork(function: Callable[[], Sequence[Section]], limits: ChildLimits) -> list[Section]:
+    """Return what a function makes, computed by a forked child.
+
+    Parameters
+    ----------
+    function : callable
+        Without parameters; returns sections of bytes.
+    limits : ChildLimits
+        What the child may use.
+
+    Returns
+    -------
+    list of memoryview
+        The sections, in memory that is given back with the last of them.
+
+    Raises
+    ------
+    HeteroError
+        As the function raised it (class and text).
+    ChildFault
+        The function raised something else.
+    ChildLost
+        The child crashed, ran out of memory or took too long.
+    """
+    try:
+        return _call_once(function, limits)
+    except ChildLost as lost:
+        if lost.signal != "SIGALRM":
+            raise
+    return _call_once(function, limits)
+
+
+def _call_once(function: Callable[[], Sequence[Section]], limits: ChildLimits) -> list[Section]:
+    page = StepPage()
+    answer = os.memfd_create("tvm_hetero_answer", os.MFD_CLOEXEC)
+    try:
+        child = _fork()
+        if child == 0:
+            be_child(function, limits, page, answer)
+        status = _wait(child, 10 * limits.total_seconds)
+        if status:
+            raise _lost(status, limits, page.read())
+        return _read_answer(answer, page.read())
+    finally:
+        os.close(answer)
+        page.close()
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns of threads; see above.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _wait(child: int, seconds: float) -> int:
+    """Wait for the end of a child, and end it if that takes too long; returns its exit status."""
+    ended = os.pidfd_open(child)
+    try:
+        heard = bool(select.select([ended], [], [], seconds)[0])
+    except BaseException:  # Ctrl-C
+        _end(child)
+        raise
+    finally:
+        os.close(ended)
+    return _reap(child) if heard else _end(child)
+
+
+def _end(child: int) -> int:
+    os.kill(child, signal.SIGKILL)
+    return _reap(child)
+
+
+def _reap(child: int) -> int:
+    # Who reaps all children of the process may have had this one; its answer says the rest.
+    with contextlib.suppress(ChildProcessError):
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return 0
+
+
+def _lost(status: int, limits: ChildLimits, note: StepNote) -> ChildLost:
+    if status == OUT_OF_MEMORY:
+        return ChildLost(f"it wanted more than {limits.memory >> 20} MiB of memory", note)
+    if status > 0:
+        return ChildLost(f"it ended with status {status}", note)
+    name = signal.Signals(-status).name
+    if name in _TIME_SIGNALS:
+        seconds = limits.total_seconds if name == "SIGXCPU" else limits.step_seconds
+        return ChildLost(f"it did not end within {seconds:.3g} s", note, name)
+    if name == "SIGXFSZ":
+        return ChildLost(f"it makes more than {limits.answer >> 20} MiB", note, name)
+    meaning = f" ({SIGNAL_MEANINGS[name]})" if name in SIGNAL_MEANINGS else ""
+    return ChildLost(f"it crashed with {name}{meaning}", note, name)
+
+
+def _read_answer(answer: int, note: StepNote) -> list[Section]:
+    """Return the sections that the child has written, or raise what it has raised."""
+    size = os.fstat(answer).st_size
+    if size < len(LAST_WORD) + 8:
+        raise ChildLost("it gave no answer", note)
+    whole = memoryview(mmap.mmap(answer, size, flags=mmap.MAP_PRIVATE))
+    end = size - len(LAST_WORD) - 8
+    length = int.from_bytes(whole[end : end + 8], "little")
+    if bytes(whole[end + 8 :]) != LAST_WORD or length > end:
+        raise ChildLost("it gave no whole answer", note)
+    try:
+        said = json.loads(bytes(whole[end - length : end]))
+    except ValueError:
+        raise ChildLost("its answer is damaged", note) from None
+    if "error" in said:
+        raise getattr(errors, said["error"], HeteroError)(said["text"])
+    if "fault" in said:
+        raise ChildFault(said["fault"])
+    return _cut(whole, said["sizes"])
+
+
+def _cut(whole: memoryview, sizes: Sequence[int]) -> list[Section]:
+    sections: list[Section] = []
+    start = 0
+    for size in sizes:
+        sections.append(whole[start : start + size])
+        start += size + -size % ALIGNMENT
+    return sections
