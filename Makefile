@@ -99,7 +99,7 @@ tests: peers node-clients browser
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
 # random models against ONNX Runtime, kernels between walls, `auto` (and with teams all solvers) against
 # complete search (2,000
-# problems take 600 s), broken requests to a server: make fuzz SECONDS=36000
+# problems take 600 s), broken requests to a server, signals to verbs: make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers lm-eval locust
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
@@ -109,6 +109,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.teams_against_brute_force --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.serve_sockets --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.signals --seconds $(SECONDS)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels
