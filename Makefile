@@ -97,9 +97,10 @@ tests: peers node-clients browser
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
-# random models against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all solvers) against
-# complete search (2,000
-# problems take 600 s), broken requests to a server, broken folders and files: make fuzz SECONDS=36000
+# random models against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all
+# solvers) against complete search (2,000
+# problems take 600 s), broken requests to a server, broken folders and files, nodes lost, signals to
+# verbs: make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers lm-eval locust
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
@@ -115,6 +116,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000
 	$(BIN)/python -m tests.fuzz.cluster_losses --rounds 20
+	$(BIN)/python -m tests.fuzz.signals --seconds $(SECONDS)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels

@@ -30,14 +30,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tvm_hetero.cost_models.store.connection import begin_transaction, connect, unusable
 from tvm_hetero.cost_models.store.layout import make_tables
-from tvm_hetero.errors import ProfileError
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.util.cache_dir import cache_dir
 from tvm_hetero.util.documents import canonical_json
-
-# How long one program waits for another's commit, s. A commit takes milliseconds.
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -230,15 +227,11 @@ class CostStore:
         if not self._ready:
             self._prepare()
         try:
-            with closing(self._connect()) as db:
-                db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            with closing(begin_transaction(self.path, write=write)) as db:
                 yield db
                 db.execute("COMMIT")  # without it, on any exception, closing rolls back
         except sqlite3.Error as error:
-            raise self._unusable(error) from None
-
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            raise unusable(self.path, error) from None
 
     def _prepare(self) -> None:
         """Make the file and its tables; set a damaged file aside."""
@@ -252,11 +245,11 @@ class CostStore:
                 self._set_aside(error)
                 self._make_tables()
         except (OSError, sqlite3.Error) as error:
-            raise self._unusable(error) from None
+            raise unusable(self.path, error) from None
         self._ready = True
 
     def _make_tables(self) -> None:
-        with closing(self._connect()) as db:
+        with closing(connect(self.path)) as db:
             make_tables(db)
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
@@ -271,12 +264,6 @@ class CostStore:
             f"the store of measured costs {self.path} is damaged ({error}); it was moved to "
             f"{aside.name}, and everything is measured again",
             stacklevel=2,
-        )
-
-    def _unusable(self, error: Exception) -> ProfileError:
-        return ProfileError(
-            f"the store of measured costs {self.path} cannot be used: {error}; set "
-            "TVM_HETERO_CACHE to a folder that can be written, or delete the file"
         )
 
 

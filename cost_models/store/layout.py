@@ -42,6 +42,12 @@ CREATE TABLE candidates (
 _THIRD = """
 CREATE TABLE networks (key TEXT PRIMARY KEY, seconds TEXT NOT NULL) WITHOUT ROWID;
 """
+_NUMBERS = {
+    "times": ("seconds", "spread"),
+    "links": ("latency", "bandwidth"),
+    "tuned": ("seconds", "rule_seconds", "trials"),
+    "candidates": ("seconds",),
+}
 # What leads from layout i to layout i + 1.
 _STEPS = (_FIRST, _SECOND, _THIRD)
 
@@ -59,6 +65,7 @@ def make_tables(db: sqlite3.Connection) -> None:
     if damage != "ok":
         raise sqlite3.DatabaseError(" ".join(str(damage).split()))
     if known == VERSION:
+        _check_values(db)
         return
     db.execute("BEGIN IMMEDIATE")
     # Another program may have done it while we waited for the lock.
@@ -67,6 +74,25 @@ def make_tables(db: sqlite3.Connection) -> None:
             db.execute(statement)
     db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute("COMMIT")
+
+
+def _check_values(db: sqlite3.Connection) -> None:
+    """SQLite keeps any value in any column, whatever the column's type is.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        If some seconds are no number, or infinite.
+    """
+    for table, columns in _NUMBERS.items():
+        odd = " OR ".join(
+            f"typeof({name}) NOT IN ('real', 'integer', 'null') OR {name} > 1e300"
+            for name in columns
+        )
+        if db.execute(f"SELECT 1 FROM {table} WHERE {odd} LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError(f"{table} has a row in which a time is no number")
+    if db.execute("SELECT 1 FROM networks WHERE NOT json_valid(seconds) LIMIT 1").fetchone():
+        raise sqlite3.DatabaseError("networks has a row that is not JSON")
 
 
 def _layout(db: sqlite3.Connection) -> int:

@@ -203,8 +203,11 @@ def test_deadlines_that_are_none(free: Executor) -> None:
     for past in (0.0, -1.0):
         with pytest.raises(DeadlineError, match="was past"):
             free.run(x=vector(1), deadline=past)
-    with pytest.raises(UsageError, match="nan"):
-        free.submit(x=vector(1), deadline=math.nan)
+    for odd in (math.nan, "1", 10**400, [1]):
+        with pytest.raises(UsageError, match="expected a deadline in seconds"):
+            free.submit(x=vector(1), deadline=odd)
+        with pytest.raises(UsageError, match="expected a timeout in seconds"):
+            free.submit(x=vector(1), timeout=odd)
 
 
 # -------------------------------------------------------------------------------- failures

@@ -51,6 +51,7 @@ from tvm_hetero.executor.streaming import FOR_EVER, NO_DEADLINE, stream
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.closeable import Closeable
 from tvm_hetero.util.nearest import nearest
+from tvm_hetero.util.quote import quote
 
 # How long a run that is cut off waits for its last kernel, which writes to a state that the next
 # run is to have.
@@ -358,7 +359,7 @@ class Executor(Measured, Closeable):
     ) -> Ticket:
         """The ticket of a request that has begun, and has a future."""
         allowed = NO_DEADLINE if deadline is None else _checked(deadline)
-        patience = FOR_EVER if timeout is None else max(timeout, 0.0)
+        patience = FOR_EVER if timeout is None else max(_seconds(timeout, "a timeout"), 0.0)
         if allowed and (timeout is None or allowed < patience):
             patience = allowed
         ticket = self._plans.submit(request.tensors, allowed, patience, notify=True)
@@ -431,8 +432,24 @@ def _checked(deadline: float) -> float:
     DeadlineError
         If it is past.
     """
-    if math.isnan(deadline):
-        raise UsageError(f"expected a deadline in seconds, got {deadline}")
+    deadline = _seconds(deadline, "a deadline")
     if deadline <= 0:
         raise DeadlineError(f"deadline: it was past ({deadline:g} s) before the request began")
-    return NO_DEADLINE if math.isinf(deadline) else float(deadline)
+    return NO_DEADLINE if math.isinf(deadline) else deadline
+
+
+def _seconds(value: float, what: str) -> float:
+    """A number of seconds.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    try:
+        seconds = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, OverflowError):  # a list; an integer beyond all floats
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise UsageError(f"expected {what} in seconds, got {quote(value)}")
+    return seconds

@@ -132,7 +132,7 @@ class SignalWatch:
         def tell(unraisable: Any) -> None:
             if isinstance(unraisable.exc_value, Interrupted):
                 self._is_raised = False
-            else:
+            elif not self.number:  # else it is of the end: Ray's handler raises SystemExit
                 hook(unraisable)
 
         return tell

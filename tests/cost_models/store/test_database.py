@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cost_models.kernel_samples import python_path
-from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace, Tuning, layout
+from tvm_hetero.cost_models.store import (
+    CostStore,
+    KernelKey,
+    MeasuringPlace,
+    Tuning,
+    connection,
+    layout,
+)
 from tvm_hetero.errors import ProfileError, UsageError
 
 KEY = KernelKey("00ff", "def main(): pass")
@@ -163,6 +172,44 @@ def test_a_damaged_file_is_set_aside(store: CostStore, damage: str) -> None:
     again.add(KEY, PLACE, 3.0)
     assert CostStore(store.path).find(KEY, PLACE) == 3.0
     assert store.path.with_name("costs.sqlite.damaged-1").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE times SET seconds = 'abc'",
+        "UPDATE times SET seconds = 9e999",
+        "UPDATE times SET spread = x'00'",
+        "INSERT INTO links VALUES ('p', 'x', 1.0)",
+        "INSERT INTO networks VALUES ('k', '{')",
+    ],
+)
+def test_what_is_no_time_is_damage(store: CostStore, change: str) -> None:
+    store.add(KEY, PLACE, 1.0, 0.5)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as db:
+        db.execute(change)
+    with pytest.warns(UserWarning, match=r"damaged \((times|links|networks) has a row"):
+        assert CostStore(store.path).find(KEY, PLACE) is None
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_who_waits_for_another_program_says_so(
+    store: CostStore, monkeypatch: pytest.MonkeyPatch, write: bool
+) -> None:
+    store.add(KEY, PLACE, 1.0)
+    monkeypatch.setattr(connection, "PATIENCE", 0.05)
+    monkeypatch.setattr(connection, "SILENCE", 0.01)
+    use = partial(store.add, KEY, PLACE, 2.0) if write else partial(store.find, KEY, PLACE)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        with (
+            pytest.warns(UserWarning, match="another program holds"),
+            pytest.raises(ProfileError, match=r"held by another program.*end that one") as caught,
+        ):
+            use()
+        assert "delete" not in str(caught.value)
+        db.execute("COMMIT")
+    use()
 
 
 def test_a_place_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
