@@ -31,6 +31,8 @@ from tvm_hetero.util.search_clock import allow_searches, stop_searches
 INTERRUPTED = 130
 # Seconds that the main thread has to end by itself.
 _PATIENCE = 0.5
+# Seconds after which is asked again where nothing was known.
+_AGAIN = 0.1
 
 # Whether this process is the command's alone, so that its end is nobody's loss.
 _ours = threading.Event()
@@ -133,7 +135,7 @@ class _Listener(threading.Thread):
 
     def _answer(self) -> None:
         """Give the answer that is known, and end the process; wait on where there is none."""
-        self._latest = None
+        self._latest = time.monotonic() + _AGAIN
         interrupted = self._interruption.happened
         if not self._interruption.answering.acquire(blocking=False):
             return
