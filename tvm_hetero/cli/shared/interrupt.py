@@ -118,7 +118,8 @@ class _Listener(threading.Thread):
             left = None if self._latest is None else max(0.0, self._latest - time.monotonic())
             heard, _, _ = select.select([self._reader], [], [], left)
             if not heard:
-                self._answer()
+                if self._latest is not None and time.monotonic() >= self._latest:
+                    self._answer()
             elif not (numbers := self._reader.recv(1)):
                 os.close(self._stdout)
                 return
