@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -60,7 +61,9 @@ def _lines(name: str, value: object) -> Iterator[str]:
 
 def _signature(value: object) -> str:
     try:
-        return str(inspect.signature(value)) if callable(value) else f" = {type(value).__name__}"
+        shown = str(inspect.signature(value)) if callable(value) else f" = {type(value).__name__}"
+        # Where a function lies in memory is another in every run.
+        return re.sub(r"(<function \w+) at 0x[0-9a-f]+>", r"\1>", shown)
     except (TypeError, ValueError):
         return "(...)"
 

@@ -32,6 +32,8 @@ from tvm_hetero.util.search_clock import allow_searches, stop_searches
 
 # Seconds that the main thread has to end by itself.
 _PATIENCE = 0.5
+# Seconds after which is asked again where nothing was known.
+_AGAIN = 0.1
 
 # Gives the answer that is known (told whether it was interrupted); False if there is none.
 Give = Callable[[bool], bool]
@@ -115,7 +117,8 @@ class _Listener(threading.Thread):
             left = None if self._latest is None else max(0.0, self._latest - time.monotonic())
             heard, _, _ = select.select([self._reader], [], [], left)
             if not heard:
-                self._answer()
+                if self._latest is not None and time.monotonic() >= self._latest:
+                    self._answer()
             elif not (numbers := self._reader.recv(1)):
                 os.close(self._stdout)
                 return
@@ -134,7 +137,7 @@ class _Listener(threading.Thread):
 
     def _answer(self) -> None:
         """Give the answer that is known, and end the process; wait on where there is none."""
-        self._latest = None
+        self._latest = time.monotonic() + _AGAIN
         interrupted = self._interruption.happened
         if not self._interruption.answering.acquire(blocking=False):
             return

@@ -113,7 +113,7 @@ def schedule(
         ends=ends.sooner(_aside(loaded, time_limit, plain=not as_solved)),
         best=BestSoFar(loaded),
     )
-    result = _Result(loaded, output, steps, as_json=json_output)
+    result = _Destination(loaded, output, steps, as_json=json_output)
     early = partial(_give_early, result, solver, chosen, time.monotonic())
     with interruptible(early, _latest(loaded, ends, time_limit)) as interruption:
         with steps.step("Solve") as step:
@@ -148,7 +148,7 @@ def _solve(
 
 
 @dataclass(frozen=True)
-class _Result:
+class _Destination:
     """Where an answer goes."""
 
     problem: Problem
@@ -179,7 +179,7 @@ def _latest(problem: Problem, ends: Deadline, time_limit: float) -> float:
 
 
 def _give_early(
-    result: _Result, solver: str, chosen: Options, began: float, interrupted: bool
+    result: _Destination, solver: str, chosen: Options, began: float, interrupted: bool
 ) -> bool:
     """Give the best so far in place of a solver that does not end; False if there is none."""
     if sys.stdout.isatty():  # the moving line has hidden the cursor

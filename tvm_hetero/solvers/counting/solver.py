@@ -183,7 +183,7 @@ def _whole_nodes(instance: Instance, placement: Sequence[int]) -> list[tuple[int
 
 
 def _carried_out(
-    instance: Instance, homes: Sequence[Sequence[int]], ends: Deadline | None
+    instance: Instance, homes: Sequence[Sequence[int]], ends: Deadline | None = None
 ) -> tuple[list[Execution], list[Copy]]:
     """Executions and copies, where part v may run on any of `homes[v]`.
 
