@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "search/stream_dispatch.h"
+
 namespace tvm_hetero::search {
 
 namespace {
@@ -18,6 +20,29 @@ constexpr double kRounding = 1 + 1e-9;
 // Weight of the mean time at which devices become free: plateaus of the makespan get a slope.
 constexpr double kSlope = 0.01;
 }  // namespace
+
+void Measure(int v, int streams, Division* division) {
+  int first = 0;
+  for (int item = v * streams; item < (v + 1) * streams; ++item) {
+    division->begin[item] = first;
+    first += division->counts[item];
+  }
+}
+
+void CopyChanges(const Division& from, const std::vector<int>& tasks, int first, int last,
+                 int streams, Division* to) {
+  for (int v : tasks) {
+    for (int item = v * streams; item < (v + 1) * streams; ++item) {
+      to->counts[item] = from.counts[item];
+      to->device[item] = from.device[item];
+      to->begin[item] = from.begin[item];
+    }
+  }
+  for (int p = first; p <= last; ++p) {
+    to->sequence[p] = from.sequence[p];
+    to->position[to->sequence[p]] = p;
+  }
+}
 
 StreamDecoder::StreamDecoder(const TvmHeteroStreamsProblem& problem)
     : problem_(problem),
@@ -144,6 +169,14 @@ double StreamDecoder::Decode(const Division& division, int from, double bound,
     if (!Place(division, item, from, bound)) return kInfinite;
   }
   return Score(division);
+}
+
+bool StreamDecoder::Redispatch(StreamDispatcher* dispatcher, double bound, int* from,
+                               Division* division) const {
+  while (*from > 0 && !filled_[*from]) --*from;
+  const double* clock = kept_marks_.data() + static_cast<size_t>(*from) * (cores_ + 1);
+  double most = latency_only_ && problem_.span > 0 ? bound / problem_.span : kInfinite;
+  return dispatcher->Dispatch(*from, kept_ends_, clock, most, division);
 }
 
 void StreamDecoder::Commit(const Division& division, const std::vector<int>& touched) {

@@ -28,6 +28,15 @@ struct Division {
   std::vector<int32_t> counts, device, sequence, begin, position;
 };
 
+/*! \brief Write where the ranges of a task begin, from its counts. */
+void Measure(int v, int streams, Division* division);
+
+/*! \brief Copy what changed: some tasks, and positions `first` to `last` of the sequence. */
+void CopyChanges(const Division& from, const std::vector<int>& tasks, int first, int last,
+                 int streams, Division* to);
+
+class StreamDispatcher;
+
 class StreamDecoder {
  public:
   explicit StreamDecoder(const TvmHeteroStreamsProblem& problem);
@@ -40,6 +49,11 @@ class StreamDecoder {
   double Decode(const Division& division, int from, double bound, const std::vector<int>& touched);
   /*! \brief Take over what was decoded last. */
   void Commit(const Division& division, const std::vector<int>& touched);
+  /*!
+   * \brief Let `dispatcher` order what follows position `from`, or the last execution before it,
+   * anew (see stream_dispatch.h).
+   */
+  bool Redispatch(StreamDispatcher* dispatcher, double bound, int* from, Division* division) const;
   int64_t work() const { return work_; }
 
  private:
