@@ -215,7 +215,9 @@ void Annealer::Propose() {
 /*! \brief Order what follows a change anew, so that no device waits for what was next before. */
 bool Annealer::Dispatch(double bound, int* from) {
   if (random_.Chance(kEarlier)) *from = random_.Below(*from + 1);
-  if (!decoder_.Redispatch(&dispatcher_, bound, from, &now_)) return false;
+  const double* clock = decoder_.ClockBefore(from);
+  const double most = decoder_.MakespanWithin(bound);
+  if (!dispatcher_.Dispatch(*from, decoder_.ends(), clock, most, &now_)) return false;
   moved_first_ = *from;
   moved_last_ = static_cast<int>(now_.sequence.size()) - 1;
   return true;

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "search/stream_dispatch.h"
-
 namespace tvm_hetero::search {
 
 namespace {
@@ -171,12 +169,13 @@ double StreamDecoder::Decode(const Division& division, int from, double bound,
   return Score(division);
 }
 
-bool StreamDecoder::Redispatch(StreamDispatcher* dispatcher, double bound, int* from,
-                               Division* division) const {
-  while (*from > 0 && !filled_[*from]) --*from;
-  const double* clock = kept_marks_.data() + static_cast<size_t>(*from) * (cores_ + 1);
-  double most = latency_only_ && problem_.span > 0 ? bound / problem_.span : kInfinite;
-  return dispatcher->Dispatch(*from, kept_ends_, clock, most, division);
+const double* StreamDecoder::ClockBefore(int* at) const {
+  while (*at > 0 && !filled_[*at]) --*at;
+  return kept_marks_.data() + static_cast<size_t>(*at) * (cores_ + 1);
+}
+
+double StreamDecoder::MakespanWithin(double bound) const {
+  return latency_only_ && problem_.span > 0 ? bound / problem_.span : kInfinite;
 }
 
 void StreamDecoder::Commit(const Division& division, const std::vector<int>& touched) {

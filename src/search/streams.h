@@ -35,8 +35,6 @@ void Measure(int v, int streams, Division* division);
 void CopyChanges(const Division& from, const std::vector<int>& tasks, int first, int last,
                  int streams, Division* to);
 
-class StreamDispatcher;
-
 class StreamDecoder {
  public:
   explicit StreamDecoder(const TvmHeteroStreamsProblem& problem);
@@ -49,11 +47,12 @@ class StreamDecoder {
   double Decode(const Division& division, int from, double bound, const std::vector<int>& touched);
   /*! \brief Take over what was decoded last. */
   void Commit(const Division& division, const std::vector<int>& touched);
-  /*!
-   * \brief Let `dispatcher` order what follows position `from`, or the last execution before it,
-   * anew (see stream_dispatch.h).
-   */
-  bool Redispatch(StreamDispatcher* dispatcher, double bound, int* from, Division* division) const;
+  /*! \brief When cores are free before position `at`, or the last execution before it. */
+  const double* ClockBefore(int* at) const;
+  /*! \brief When each execution ends, as committed. */
+  const std::vector<double>& ends() const { return kept_ends_; }
+  /*! \brief The makespan beyond which a score is above `bound`. */
+  double MakespanWithin(double bound) const;
   int64_t work() const { return work_; }
 
  private:
