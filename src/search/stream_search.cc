@@ -6,8 +6,7 @@
  * tasks changes its device; a task is divided as one whose tensor it reads; an execution moves in
  * the sequence. After some of the first three all that follows is ordered anew by list scheduling
  * (stream_dispatch.h), since a device often waits for what another one has been given. A run is
- * consecutive in the topological order, so that a whole phase of a network can change at once and
- * only its ends pay for copies.
+ * consecutive in the topological order: a phase changes at once and only its ends pay for copies.
  */
 #include <algorithm>
 #include <chrono>
@@ -216,8 +215,8 @@ void Annealer::Propose() {
 bool Annealer::Dispatch(double bound, int* from) {
   if (random_.Chance(kEarlier)) *from = random_.Below(*from + 1);
   const double* clock = decoder_.ClockBefore(from);
-  const double most = decoder_.MakespanWithin(bound);
-  if (!dispatcher_.Dispatch(*from, decoder_.ends(), clock, most, &now_)) return false;
+  bound = decoder_.MakespanWithin(bound);
+  if (!dispatcher_.Dispatch(*from, decoder_.ends(), clock, bound, &now_)) return false;
   moved_first_ = *from;
   moved_last_ = static_cast<int>(now_.sequence.size()) - 1;
   return true;
