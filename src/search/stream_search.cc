@@ -4,8 +4,9 @@
  *
  * Moves: some elements of a run of tasks pass from one stream to another; a stream of a run of
  * tasks changes its device; a task is divided as one whose tensor it reads; an execution moves in
- * the sequence. A run is consecutive in the topological order, so that a whole phase of a network
- * can change at once and only its ends pay for copies.
+ * the sequence. After some of the first three all that follows is ordered anew by list scheduling
+ * (stream_dispatch.h), since a device often waits for what another one has been given. A run is
+ * consecutive in the topological order: a phase changes at once and only its ends pay for copies.
  */
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 
 #include "search/random.h"
 #include "search/stop.h"
+#include "search/stream_dispatch.h"
 #include "search/streams.h"
 
 namespace tvm_hetero::search {
@@ -25,15 +27,17 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 // The last temperature in parts of the first.
 constexpr double kCold = 0.005;
 constexpr int kClockEvery = 256;
+// How often what follows a change is ordered anew, and how often from before the change.
+constexpr double kDispatch = 0.1, kEarlier = 0.5;
 
 class Annealer {
  public:
   Annealer(const TvmHeteroStreamsProblem& problem, Division start, uint64_t seed)
       : problem_(problem), streams_(problem.streams), now_(std::move(start)), random_(seed),
-        decoder_(problem) {
+        decoder_(problem), dispatcher_(problem) {
     now_.begin.resize(now_.counts.size());
     now_.position.resize(now_.counts.size());
-    for (int v = 0; v < problem.tasks; ++v) Measure(v);
+    for (int v = 0; v < problem.tasks; ++v) Measure(v, streams_, &now_);
     for (size_t p = 0; p < now_.sequence.size(); ++p) now_.position[now_.sequence[p]] = p;
     before_ = now_;
   }
@@ -47,10 +51,11 @@ class Annealer {
   void Rehouse();
   void Imitate();
   void Resequence();
+  bool Dispatch(double bound, int* from);
+  int64_t work() const { return decoder_.work() + dispatcher_.work(); }
   int Past(int from, int step, int far) const;
   int Changed() const;
   void Segment(int* first, int* last);
-  void Measure(int v);
   void Touch(int v);
   bool Allowed(int v, int d) const {
     return problem_.seconds[(static_cast<size_t>(v) * problem_.devices + d) *
@@ -58,30 +63,26 @@ class Annealer {
   }
   bool Fixed(int v) const { return problem_.loose[v] || problem_.group[v] >= 0; }
   bool GroupAllowed(int v, int d);
-  void Undo();
-  void Keep();
+  void Undo() { Copy(before_, &now_); }
+  void Keep() { Copy(now_, &before_); }
+  void Copy(const Division& from, Division* to) const {
+    CopyChanges(from, touched_, moved_first_, moved_last_, streams_, to);
+  }
 
   const TvmHeteroStreamsProblem& problem_;
   int streams_;
   Division now_, before_, best_;
   Random random_;
   StreamDecoder decoder_;
+  StreamDispatcher dispatcher_;
   std::vector<int> touched_;           // tasks whose counts or devices differ from `before_`
   int moved_first_ = 0, moved_last_ = -1;  // positions that do
 };
 
-void Annealer::Measure(int v) {
-  int first = 0;
-  for (int item = v * streams_; item < (v + 1) * streams_; ++item) {
-    now_.begin[item] = first;
-    first += now_.counts[item];
-  }
-}
-
 /*! \brief Note a changed task. */
 void Annealer::Touch(int v) {
   touched_.push_back(v);
-  Measure(v);
+  Measure(v, streams_, &now_);
 }
 
 void Annealer::Segment(int* first, int* last) {
@@ -211,6 +212,17 @@ void Annealer::Propose() {
   return Resequence();
 }
 
+/*! \brief Order what follows a change anew, so that no device waits for what was next before. */
+bool Annealer::Dispatch(double bound, int* from) {
+  if (random_.Chance(kEarlier)) *from = random_.Below(*from + 1);
+  const double* clock = decoder_.ClockBefore(from);
+  bound = decoder_.MakespanWithin(bound);
+  if (!dispatcher_.Dispatch(*from, decoder_.ends(), clock, bound, &now_)) return false;
+  moved_first_ = *from;
+  moved_last_ = static_cast<int>(now_.sequence.size()) - 1;
+  return true;
+}
+
 /*! \brief The first position at which an execution differs from before; -1 if none does. */
 int Annealer::Changed() const {
   const int none = static_cast<int>(now_.sequence.size());
@@ -230,24 +242,6 @@ int Annealer::Changed() const {
   return first == none ? -1 : first;
 }
 
-void Copy(const Division& from, Division* to, const std::vector<int>& tasks, int streams,
-          int first, int last) {
-  for (int v : tasks) {
-    for (int item = v * streams; item < (v + 1) * streams; ++item) {
-      to->counts[item] = from.counts[item];
-      to->device[item] = from.device[item];
-      to->begin[item] = from.begin[item];
-    }
-  }
-  for (int p = first; p <= last; ++p) {
-    to->sequence[p] = from.sequence[p];
-    to->position[to->sequence[p]] = p;
-  }
-}
-
-void Annealer::Undo() { Copy(before_, &now_, touched_, streams_, moved_first_, moved_last_); }
-void Annealer::Keep() { Copy(now_, &before_, touched_, streams_, moved_first_, moved_last_); }
-
 void Annealer::Run(TvmHeteroStreamsSearch* search) {
   auto began = std::chrono::steady_clock::now();
   std::vector<int> all(problem_.tasks);
@@ -258,13 +252,13 @@ void Annealer::Run(TvmHeteroStreamsSearch* search) {
   double best = current;
   search->stopped = 0;
   double first = search->heat * current;
-  for (int64_t step = 0; current < kInfinite && decoder_.work() + step < search->work; ++step) {
+  for (int64_t step = 0; current < kInfinite && work() + step < search->work; ++step) {
     if (step % kClockEvery == 0) {
       std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
       search->stopped = IsStopped() || spent.count() > search->deadline;
       if (search->stopped) break;
     }
-    double done = static_cast<double>(decoder_.work() + step) / static_cast<double>(search->work);
+    double done = static_cast<double>(work() + step) / static_cast<double>(search->work);
     double heat = first * std::pow(kCold, done);
     double bound = current - heat * std::log(1.0 - random_.Unit());
     Propose();
@@ -272,6 +266,10 @@ void Annealer::Run(TvmHeteroStreamsSearch* search) {
     if (from < 0) {
       // Empty streams only: nothing is decoded, and nothing is lost.
       Keep();
+      continue;
+    }
+    if (!touched_.empty() && random_.Chance(kDispatch) && !Dispatch(bound, &from)) {
+      Undo();
       continue;
     }
     double score = decoder_.Decode(now_, from, bound, touched_);
@@ -288,7 +286,7 @@ void Annealer::Run(TvmHeteroStreamsSearch* search) {
     }
   }
   search->value = best;
-  search->work = decoder_.work();
+  search->work = work();
 }
 
 }  // namespace

@@ -19,6 +19,29 @@ constexpr double kRounding = 1 + 1e-9;
 constexpr double kSlope = 0.01;
 }  // namespace
 
+void Measure(int v, int streams, Division* division) {
+  int first = 0;
+  for (int item = v * streams; item < (v + 1) * streams; ++item) {
+    division->begin[item] = first;
+    first += division->counts[item];
+  }
+}
+
+void CopyChanges(const Division& from, const std::vector<int>& tasks, int first, int last,
+                 int streams, Division* to) {
+  for (int v : tasks) {
+    for (int item = v * streams; item < (v + 1) * streams; ++item) {
+      to->counts[item] = from.counts[item];
+      to->device[item] = from.device[item];
+      to->begin[item] = from.begin[item];
+    }
+  }
+  for (int p = first; p <= last; ++p) {
+    to->sequence[p] = from.sequence[p];
+    to->position[to->sequence[p]] = p;
+  }
+}
+
 StreamDecoder::StreamDecoder(const TvmHeteroStreamsProblem& problem)
     : problem_(problem),
       streams_(problem.streams),
@@ -144,6 +167,15 @@ double StreamDecoder::Decode(const Division& division, int from, double bound,
     if (!Place(division, item, from, bound)) return kInfinite;
   }
   return Score(division);
+}
+
+const double* StreamDecoder::ClockBefore(int* at) const {
+  while (*at > 0 && !filled_[*at]) --*at;
+  return kept_marks_.data() + static_cast<size_t>(*at) * (cores_ + 1);
+}
+
+double StreamDecoder::MakespanWithin(double bound) const {
+  return latency_only_ && problem_.span > 0 ? bound / problem_.span : kInfinite;
 }
 
 void StreamDecoder::Commit(const Division& division, const std::vector<int>& touched) {

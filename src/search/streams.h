@@ -28,6 +28,13 @@ struct Division {
   std::vector<int32_t> counts, device, sequence, begin, position;
 };
 
+/*! \brief Write where the ranges of a task begin, from its counts. */
+void Measure(int v, int streams, Division* division);
+
+/*! \brief Copy what changed: some tasks, and positions `first` to `last` of the sequence. */
+void CopyChanges(const Division& from, const std::vector<int>& tasks, int first, int last,
+                 int streams, Division* to);
+
 class StreamDecoder {
  public:
   explicit StreamDecoder(const TvmHeteroStreamsProblem& problem);
@@ -40,6 +47,12 @@ class StreamDecoder {
   double Decode(const Division& division, int from, double bound, const std::vector<int>& touched);
   /*! \brief Take over what was decoded last. */
   void Commit(const Division& division, const std::vector<int>& touched);
+  /*! \brief When cores are free before position `at`, or the last execution before it. */
+  const double* ClockBefore(int* at) const;
+  /*! \brief When each execution ends, as committed. */
+  const std::vector<double>& ends() const { return kept_ends_; }
+  /*! \brief The makespan beyond which a score is above `bound`. */
+  double MakespanWithin(double bound) const;
   int64_t work() const { return work_; }
 
  private:

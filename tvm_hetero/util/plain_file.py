@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 
-def open_plain_file(path: str | os.PathLike[str], most: int | None = None) -> BinaryIO:
+def open_plain_file(path: str | os.PathLike[str], most: int | None = None) -> BufferedReader:
     """Open a file for reading.
 
     Parameters

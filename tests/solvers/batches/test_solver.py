@@ -194,6 +194,21 @@ def test_what_was_changed_step_by_step_takes_as_long_when_it_is_decoded_afresh(
     assert found.value < search.anneal(start, work=1, seed=1, heat=0.0, deadline=60.0).value
 
 
+def test_rounds_that_wait_for_each_other_are_interleaved_at_once() -> None:
+    # Odd tasks run on p2 only, even ones on p1: one round after the other keeps one of them idle.
+    # Moved one by one, hardly an execution gains anything; ordered anew, all of them do.
+    problem = chain(24, ((1, 1.0),), 8)
+    costs = {task.id: {f"p{1 + i % 2}": Cost(((1, 1.0),))} for i, task in enumerate(problem.tasks)}
+    search = StreamSearch(Instance(replace(problem, costs=costs)))
+    counts = np.ones((24, 8), np.int32)
+    device = np.array([[i % 2] * 8 for i in range(24)], np.int32)
+    rounds = np.arange(24 * 8, dtype=np.int32).reshape(24, 8).T.ravel()
+    start = Streams(counts, device, np.ascontiguousarray(rounds))
+    found = search.anneal(start, work=60_000, seed=1, heat=1e-4, deadline=60.0)
+    # 8 rounds of 24 s become 12 tasks x 8 elements on each device, and a first wait.
+    assert found.value < 105.0
+
+
 def test_menu_goes_through_all_elements_on_able_devices() -> None:
     problem = zoo.problem("light-squeezenet", "diviml", Objective("latency", 16))
     search = StreamSearch(Instance(problem))

@@ -29,6 +29,13 @@ task v, with L the least priced load of what follows it, mean end of v + L (1 + 
 / 2 <= T, and its mirror image. Integral numbers of executions with the waits of edges do close
 much of a small module.
 
+At 64 elements part of it is the schedule. Of Inception v1 on sched-nvl all devices are busy all the
+time (14.87 ms), and loads alone are 14.86 ms without the processor, 13.65 ms with it, on tasks that
+it is least bad at: pools and normalisations. A search that divides such tasks among processor and
+GPUs orders what follows anew, or it sees but devices that wait (src/search/stream_dispatch.h); with
+it the same start comes to 14.75 ms instead of 15.10 ms with the same work. Starts whose loads are
+those of that program, in 2 to 6 rounds, came to 14.74 to 14.80 ms: no further.
+
 Where the gap of Inception v1 at 16 elements on sched-pcie is (4.46 ms against 3.88 ms, 13 %):
 without the processor it is 4.61 against 4.24 ms (8 %), so the rest is the processor's singles in
 turn. Eight times the search's work gave values within half a per cent of these, and so did one

@@ -147,7 +147,8 @@ class BatchingDispatcher(PoolDispatcher):
         return pays(apart, self._shares(merger.plan), len(self._cores), behind)
 
     def _shares(self, plan: TensorModel) -> Shares:
-        return self.profile.times(key_of(plan)).useful_shares(1)
+        shares = self.profile.times(key_of(plan)).useful_shares(1)
+        return [(share.places, share.seconds) for share in shares]
 
     def _merge(self, merger: Merger, member: GroupMember) -> bool:
         """Let a query join; False if the policy has no room for it."""

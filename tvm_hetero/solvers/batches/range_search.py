@@ -5,7 +5,8 @@ streams follow one another, so how many elements each of them has says everythin
 streams as devices a task may be shared by all of them, each with its own part of the batch; with
 more, batches pass through the graph in rounds. An empty stream costs nothing, so dividing and
 merging are the same move: elements pass from one stream to the next
-(src/search/stream_search.cc).
+(src/search/stream_search.cc). After one change in ten all that follows is ordered anew, to see
+what the division is worth and not the old order (src/search/stream_dispatch.cc).
 
 What the search knows: tables of costs, order of data, copies as delays, weights in memory, cores
 that teams share, the objective. What it does not: copies that block devices or links, live tensors.

@@ -67,7 +67,7 @@ _LADDER = 0.5
 # Decoded items for each task and device after which a longer search gains next to nothing.
 _MOST_ITEMS = 10_000_000
 # First temperatures of the rounds of halving, and of level 3, in parts of the value.
-_HEATS = (0.0005, 0.0005, 0.0003)
+_HEATS = (0.001, 0.0007, 0.0003)
 _COLD = 0.0005
 _FINALISTS = 2
 
