@@ -97,7 +97,7 @@ class FailingDisk:
             (write.safetensors.numpy, "save_file"),
             (files.os, "rename"),
             (files, "exchange_names"),
-            (files.tempfile, "mkdtemp"),
+            (files, "temporary_folder"),
         ]:
             monkeypatch.setattr(place, name, self._counted(getattr(place, name)))
 

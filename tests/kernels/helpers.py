@@ -14,6 +14,8 @@ from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.platform.discovery import missing_features
+from tvm_hetero.platform.host import read_processor
 
 AVX512 = tvm.target.Target({"kind": "llvm", "mcpu": "x86-64-v4", "num-cores": 1})
 ZEN4 = tvm.target.Target({"kind": "llvm", "mcpu": "znver4", "num-cores": 1})
@@ -36,10 +38,16 @@ REFERENCE = tvm.target.Target({"kind": "llvm", "opt-level": 0})
 
 def runs_here(target: tvm.target.Target) -> bool:
     """True where this machine's CPU has the vectors that the target's kernels use."""
-    if str(target.attrs.get("mcpu")).startswith("znver") and not own_mcpu().startswith("znver"):
+    mcpu = str(target.attrs.get("mcpu"))
+    if mcpu.startswith("znver") and not own_mcpu().startswith("znver"):
         return False  # AMD's cores have instructions that others have not
+    if missing_features({"kind": "llvm", "mcpu": mcpu}, read_processor()):
+        return False
     here = vector_unit(tvm.target.Target({"kind": "llvm", "mcpu": own_mcpu()}))
     unit = vector_unit(target)
+    # Sums of bytes in 256 bits are another instruction (AVX-VNNI) than in 512, where both are.
+    if unit.dots and unit.bits < 512 and "avx_vnni" not in read_processor().flags:
+        return False
     more = (bool(here.dots) or not unit.dots) and (here.amx or not unit.amx)
     return here.bits >= unit.bits and more
 

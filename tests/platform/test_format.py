@@ -69,7 +69,7 @@ def test_the_example_of_the_format() -> None:
 
 names = st.from_regex(r"[A-Za-z0-9_.-]+", fullmatch=True)
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
-amounts = st.one_of(st.none(), st.floats(0, 1e30), st.integers(0, 10**6))
+amounts = st.one_of(st.none(), st.just(0.0), st.floats(1e-30, 1e30), st.integers(0, 10**6))
 devices = st.builds(
     Device,
     name=names,
@@ -85,7 +85,7 @@ devices = st.builds(
     bandwidth=amounts,
     launch=amounts,
     watts=amounts,
-    idle_watts=st.floats(0, 100),
+    idle_watts=st.just(0.0) | st.floats(1e-30, 100),
     price=amounts,
     interference=st.floats(1, 9),
 )

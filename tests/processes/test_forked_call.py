@@ -85,11 +85,12 @@ def test_deaths_are_told_with_the_step(deed: Callable[[], None], reason: str, si
         deed()
         return []
 
+    others = psutil.Process().children()  # of tests before this one
     with pytest.raises(ChildLost, match=reason) as lost:
         call_in_fork(work, LIMITS)
     assert lost.value.signal == signal
     assert (lost.value.note.phase, lost.value.note.detail) == ("the deed", "node 2")
-    assert not psutil.Process().children()
+    assert set(psutil.Process().children()) <= set(others)
 
 
 def test_an_answer_that_is_too_long_is_refused() -> None:
