@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import select
 import signal
@@ -70,7 +71,7 @@ class SignalWatch:
         self._resent = 0
         self._end = 0.0
         self.main = threading.get_ident()
-        self._reader, self._writer = os.pipe()
+        self._reader, self._writer = map(_above_standard, os.pipe())
         os.set_blocking(self._writer, False)
         self._leaving = threading.Lock()
 
@@ -182,6 +183,13 @@ def take_signals_back() -> None:
     """After a library has put its handlers in the place of ours."""
     if (watch := the_watch()) is not None and threading.get_ident() == watch.main:
         watch.take()
+
+
+def _above_standard(descriptor: int) -> int:
+    """The same under another number than those of standard streams, which a shell may have closed."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return moved
 
 
 def _ignore_signals() -> None:
