@@ -186,7 +186,7 @@ def take_signals_back() -> None:
 
 
 def _above_standard(descriptor: int) -> int:
-    """The same under another number than those of standard streams, which a shell may have closed."""
+    """The same under a number that is no standard stream's: a shell may have closed those."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(descriptor)
     return moved
