@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,43 +94,38 @@ def test_error_text_cannot_reach_the_terminal_raw(files: Path) -> None:
     assert len(result.err.splitlines()) == 1
 
 
-def test_interrupt_ends_with_130(tmp_path: Path) -> None:
-    pipe = tmp_path / "problem.json"
-    os.mkfifo(pipe)
-    with subprocess.Popen(
-        [sys.executable, "-m", "tvm_hetero", "show", str(pipe)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        # Opening waits for the other end: from here on the verb waits for what we do not write.
-        with pipe.open("w"):
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err == "interrupted; nothing was written\n"
-    assert out == ""
-
-
-@pytest.mark.parametrize("loaded", ["typer", "tvm_hetero.cli.verbs.zoo"])
-def test_an_interrupt_while_modules_load_is_no_traceback(tmp_path: Path, loaded: str) -> None:
-    """The signal comes when Python looks for the module `loaded`."""
+def interrupted(tmp_path: Path, loaded: str, then: str, *args: str) -> tuple[int, str, str]:
+    """Status, output and errors of a verb; the signal comes when Python looks for a module."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, signal, sys\n"
+        "import os, signal, sys, time\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {loaded!r}:\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
+        f"            {then}\n"
         "sys.meta_path.insert(0, Finder())\n"
     )
     paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     result = subprocess.run(
-        [sys.executable, "-m", "tvm_hetero", "zoo"],
+        [sys.executable, "-m", "tvm_hetero", *args],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert "Traceback" not in result.stderr
-    assert result.returncode == 130
+    return result.returncode, result.stdout, result.stderr
+
+
+def test_interrupt_ends_with_130(files: Path, tmp_path: Path) -> None:
+    """Where the main thread does not hear of it, since it waits for long."""
+    args = ("check", str(files / "problem.json"), str(files / "answer.json"))
+    status, out, err = interrupted(tmp_path, "tvm_hetero.problem.model", "time.sleep(50)", *args)
+    assert (status, out, err) == (130, "", "interrupted; nothing was written\n")
+
+
+@pytest.mark.parametrize("loaded", ["typer", "tvm_hetero.cli.verbs.zoo"])
+def test_interrupt_while_it_starts_has_no_traceback(tmp_path: Path, loaded: str) -> None:
+    status, _, err = interrupted(tmp_path, loaded, "pass", "zoo")
+    assert "Traceback" not in err
+    assert status == 130
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])

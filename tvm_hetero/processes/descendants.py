@@ -28,10 +28,10 @@ def descendants() -> list[int]:
     children = defaultdict(list)
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended
-            # pid (name, which may have blanks and brackets) state parent ...
-            text = path.read_text(encoding="ascii", errors="replace")
-            state, parent = text.rpartition(")")[2].split()[:2]
-            if state != "Z":
+            # pid (name, which may have blanks and brackets) state parent ... As bytes: to look for
+            # a codec is an import, and the main thread may be in the middle of one.
+            state, parent = path.read_bytes().rpartition(b")")[2].split()[:2]
+            if state != b"Z":
                 children[int(parent)].append(int(path.parent.name))
     found: list[int] = []
     left = [os.getpid()]
