@@ -115,7 +115,7 @@ def test_layouts_small():
 
 
 def test_schedule_small():
-    suites = schedule.main(["--small", "--time-limit", "0.5"])
+    suites = schedule.main(["--small", "--time-limit", "0.25"])
     assert set(suites) == set(schedule.SUITES)
     for rows in suites.values():
         assert rows
