@@ -367,3 +367,8 @@ def test_external_data_needs_a_file() -> None:
     tensor.data_location = TensorProto.EXTERNAL
     with pytest.raises(ModelError, match="Give the path of the model"):
         check_model(model)
+
+
+def test_a_file_that_opens_and_cannot_be_read_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"/proc/self/mem' cannot be read: Input/output error"):
+        load_model("/proc/self/mem")

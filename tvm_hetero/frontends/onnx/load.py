@@ -209,7 +209,12 @@ def _read(file: Path, limits: OnnxLimits) -> bytes:
                 "Export the model with its weights as external data (onnx.save_model with "
                 "save_as_external_data=True)."
             )
-        return read_at_most(opened, limits.file_bytes)
+        try:
+            return read_at_most(opened, limits.file_bytes)
+        except OSError as error:
+            raise ModelError(
+                f"'{shown}' cannot be read: {error.strerror}; give an .onnx file."
+            ) from None
 
 
 def _parse(data: bytes, file: Path) -> onnx.ModelProto:
