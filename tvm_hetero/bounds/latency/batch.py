@@ -29,22 +29,12 @@ task v, with L the least priced load of what follows it, mean end of v + L (1 + 
 / 2 <= T, and its mirror image. Integral numbers of executions with the waits of edges do close
 much of a small module.
 
-At 64 elements part of it is the schedule. Of Inception v1 on sched-nvl all devices are busy all the
-time (14.87 ms), and loads alone are 14.86 ms without the processor, 13.65 ms with it, on tasks that
-it is least bad at: pools and normalisations. A search that divides such tasks among processor and
-GPUs orders what follows anew, or it sees but devices that wait (src/search/stream_dispatch.h); with
-it the same start comes to 14.75 ms instead of 15.10 ms with the same work. Starts whose loads are
-those of that program, in 2 to 6 rounds, came to 14.74 to 14.80 ms: no further.
-
-Where the gap of Inception v1 at 16 elements on sched-pcie is (4.46 ms against 3.88 ms, 13 %):
-without the processor it is 4.61 against 4.24 ms (8 %), so the rest is the processor's singles in
-turn. Eight times the search's work gave values within half a per cent of these, and so did one
-hotter start of annealing. The bound is the same with windows by the best value and without choices
-that do not fit into them; at 64 elements 40 sizes instead of 16 raise it by 0.06 %. Without the
-processor, the bounds of the modules on their own, with everybody waiting between them and without
-copies into them, add up to 4.22 ms, less than that of the whole: barriers alone prove nothing. On
-seven pieces integral numbers of executions gain 1 to 5 %, and what the search finds (not proven)
-is 0 to 18 % above the values of those programs.
+At 64 elements part of it is the schedule: a search that divides tasks among processor and GPUs has
+to order what follows anew, or it sees but devices that wait (src/search/stream_dispatch.h; the test
+``interleaved_at_once`` in tests/solvers/batches). At 16 a good part is the processor's singles in
+turn: without the processor the two come nearer. What changed neither noticeably: much more work of
+the search, windows by the best value, more sizes of executions, the modules' own bounds with
+barriers between them.
 """
 
 from __future__ import annotations
