@@ -86,14 +86,17 @@ def _measure(folder: Path, small: bool) -> list[Row]:
     """A row for each number of clients and each server; of the turns the best."""
     counts, seconds = ((1, 6), 0.3) if small else (_CLIENTS, 1.5)
     with _servers(folder, small) as servers:
-        return [
-            max(
-                (_row(name, server, count, seconds) for _ in range(1 if small else _TURNS)),
-                key=lambda row: float(row["requests_s"]),
-            )
-            for count in counts
-            for name, server in servers.items()
-        ]
+        rows = []
+        for count in counts:
+            turns = [
+                [_row(name, server, count, seconds) for name, server in servers.items()]
+                for _ in range(1 if small else _TURNS)
+            ]
+            rows += [
+                max(row, key=lambda one: float(one["requests_s"]))
+                for row in zip(*turns, strict=True)
+            ]
+        return rows
 
 
 @contextmanager

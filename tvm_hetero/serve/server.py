@@ -85,6 +85,8 @@ class ModelServer:
             if batches and not pool.can_batch:
                 policy = self.options.policy
                 raise UsageError(f"{name}: --policy {policy} runs no batches; give one artifact")
+            if batches and name in (placed or {}):
+                raise UsageError(f"{name}: a decoder on a cluster has one artifact, got more")
             repository.enter(name, path, (placed or {}).get(name), batches)
         self.context = ServeContext(self.options, repository, Observed(pool))
         self.metrics = count_all(self.context, cores, pool)

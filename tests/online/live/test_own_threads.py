@@ -13,7 +13,7 @@ from tests.online.live.models import DIVIDED, INPUTS, adaptable
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.online.configuration import Configuration
 from tvm_hetero.online.live.own_threads import thread_seconds, without_own
-from tvm_hetero.online.live.pipeline import LivePipeline
+from tvm_hetero.online.live.pipeline import LivePipeline, _taken_since
 from tvm_hetero.online.observation import Observation, StageTime
 
 TWO = Configuration((1, 2), (0, 1))
@@ -68,3 +68,19 @@ def test_a_pipeline_asks_for_them_and_takes_them_off() -> None:
         found = pipeline.observe(5)
     assert found is not None and len(asked) > 1
     assert [stage.delay_seconds or 0.0 for stage in found.stages] == pytest.approx([0.0, 0.0])
+
+
+def test_who_looks_at_an_idle_pipeline_keeps_no_more_than_it_may() -> None:
+    had = iter(range(10**6))
+    with Executor(adaptable()) as executor:
+        pipeline = LivePipeline(executor, adaptable(), own_seconds=lambda: float(next(had)))
+        pipeline.switch(DIVIDED)
+        executor.run(INPUTS)
+        for _ in range(pipeline._looks.maxlen or 0):
+            pipeline._look()
+        begun, before = pipeline._looks[0]
+        pipeline._look()
+        assert len(pipeline._looks) == pipeline._looks.maxlen
+        # What began while nobody observed counts from the look before, which is still there.
+        assert _taken_since(pipeline._looks, pipeline._looks[-2][0]) == 1.0
+        assert _taken_since(pipeline._looks, begun - 1) == pipeline._looks[-1][1] - before - 1

@@ -17,6 +17,8 @@ from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priorit
 from tvm_hetero.serve.core.refusal import RefusedError
 from tvm_hetero.serve.models.batching_dispatcher import BatchingDispatcher
 from tvm_hetero.serve.models.tensor_model import TensorModel
+from tvm_hetero.serve.scheduling.course import Pace
+from tvm_hetero.serve.scheduling.profile import ModelTimes
 from tvm_hetero.serve.server import policy_of
 
 ALONE, FOUR = FixedTimes(1.0, 0.6), FixedTimes(1.2, 0.7)  # what is said to be measured
@@ -77,7 +79,7 @@ def only(artifacts: tuple[Executable, Executable]) -> Iterator[Served]:
 def served(only: Served) -> Iterator[Callable[..., Served]]:
     """The pool, once it has been told what plans take; it is idle at the end."""
 
-    def tell(four: FixedTimes = FOUR, alone: FixedTimes = ALONE) -> Served:
+    def tell(four: ModelTimes = FOUR, alone: ModelTimes = ALONE) -> Served:
         only.pool.know("rows/1", alone)
         only.pool.know("rows/1*4", four)
         return only
@@ -192,6 +194,34 @@ def test_a_deadline_ends_one_and_its_group_goes_on(served):
     *answers, late = pool.run(go())
     assert isinstance(late, DeadlineError | RefusedError)
     assert [each.together >= 1 for each in answers] == [True] * 4
+
+
+def test_who_comes_too_late_for_those_that_wait_is_told_so(served):
+    """Its body took longer than it had: it was due before one that waits had come."""
+    pool = served()
+
+    async def go() -> list[Any]:
+        due = time.monotonic() - 0.01
+        work = [pool.ask(0), pool.ask(1), pool.ask(2), pool.ask(3, due=due)]
+        return await asyncio.gather(*work, return_exceptions=True)
+
+    *answers, late = pool.run(go())
+    assert isinstance(late, RefusedError)
+    assert all(isinstance(answer, InferenceAnswer) for answer in answers)
+
+
+def test_what_its_deadline_ended_takes_at_least_as_long(served, monkeypatch):
+    alone = ModelTimes([Pace(1e-3, 1e-3)] * 2)
+    pool = served(alone=alone)
+
+    async def hang(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(pool.pool, "run", hang)
+    with pytest.raises(DeadlineError):
+        pool.run(pool.ask(0, deadline=time.monotonic() + 0.05))
+    pool.run(asyncio.sleep(0.01))  # its group ends
+    assert max(pace.seconds(1) for pace in alone.paces(1)) > 0.01
 
 
 def test_who_can_join_is_not_refused_at_the_door(served):

@@ -36,6 +36,15 @@ def test_a_cell_is_worth_its_q90_and_its_margin_is_what_is_above_the_median() ->
     assert ModelTimes([Pace(1.0, 1.0)]).margin(1, 1) == 0.0
 
 
+def test_where_only_one_element_was_measured_others_wait_for_its_median_too() -> None:
+    times = ModelTimes([Pace(1.0, 1.0)])  # as of plans on one core: the period is all it takes
+    for factor in SPREAD:
+        times.add(1, 1, factor)
+    (share,) = times.useful_shares(1)
+    assert (share.seconds, share.margin) == pytest.approx((1.0, 0.5))
+    assert times.typical(1, 1).seconds(1) == pytest.approx(share.seconds)
+
+
 def test_a_margin_follows_samples_that_leave_the_q90_where_it_was() -> None:
     times = measured(1)
     before = times.useful_shares(1)[0]
@@ -73,6 +82,31 @@ def test_who_is_in_time_typically_is_tried_and_who_is_not_is_refused() -> None:
     assert refusal.value == pytest.approx(2.5)
     assert not refusals_of(scheduler.arrive(Query(2, "a", 1, 0.0, 2.1), 0.0))
     assert scheduler.foresee(Query(3, "a", 1, 0.0, 2.2), 0.0) is not None
+
+
+def test_a_query_that_was_tried_stands_in_nobody_s_way() -> None:
+    scheduler = Accordion(ServiceProfile({"a": measured(1)}), 1)
+    assert starts_of(scheduler.arrive(Query(0, "a", 1, 0.0, 1.6), 0.0)) == {0: 1}
+    others = [
+        Query(1, "a", 1, 0.0, 2.6),  # from 1 to 2
+        Query(2, "a", 1, 0.0, 3.1),  # from 2 to 3: tried, as with its margin it would want 3.5
+        Query(3, "a", 1, 0.0, 9.0, Priority.LOW),  # from 3 to 4
+        Query(4, "a", 1, 0.0, 4.6),  # in its place, if the one that is tried keeps its own
+    ]
+    for query in others:
+        assert not refusals_of(scheduler.arrive(query, 0.0))
+    starts = {number: spot.start for number, spot in scheduler.reservations.items()}
+    assert starts == pytest.approx({1: 1.0, 2: 2.0, 3: 4.0, 4: 3.0})
+
+
+def test_alone_it_is_tried_where_the_door_says_so() -> None:
+    times = ModelTimes([Pace(10.0, 5.0), Pace(9.0, 5.0)])  # two places are not measured
+    for factor in (*[5.0] * 7, *[10.0] * 3):
+        times.add(1, 1, factor)
+    scheduler = Accordion(ServiceProfile({"a": times}), 2)
+    query = Query(0, "a", 1, 0.0, 7.0)
+    assert scheduler.foresee(query, 0.0) is None
+    assert not refusals_of(scheduler.arrive(query, 0.0))
 
 
 @pytest.mark.parametrize(("slo", "share"), [(3.1, 2), (9.0, 1)])

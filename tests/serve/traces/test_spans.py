@@ -64,7 +64,7 @@ def test_a_clients_trace_goes_on_and_a_malformed_one_is_passed_over():
     assert told("00-nonsense-01")["tvm_hetero.infer"].parent is None
 
 
-@pytest.mark.parametrize("url", ["", "collector", "ftp://host/x", "http://"])
+@pytest.mark.parametrize("url", ["", "collector", "ftp://host/x", "http://", "http://[::1"])
 def test_what_is_no_collector_is_refused(url):
     with pytest.raises(UsageError, match="expected a collector"):
         otlp_exporter(url)

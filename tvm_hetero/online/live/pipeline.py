@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,6 +37,8 @@ from tvm_hetero.plan.model import Role
 
 # Requests that are kept until they are looked at.
 _KEPT = 4096
+# And of looks at what our own thread has had.
+_LOOKS = 1024
 # Between two looks, s.
 _LEAST_NAP, _NAP, _MOST_NAP = 0.002, 0.02, 0.1
 
@@ -75,6 +78,8 @@ class LivePipeline:
             places_of(executable.problem.platform) if places is None else places
         )
         self._own_seconds = own_seconds
+        # When our own thread had had how much: kept, as requests begin between two observations.
+        self._looks: deque[tuple[float, float]] = deque(maxlen=_LOOKS)
         self.own = _own_arrangement(executable, self.chain, self.places)
         self._own_variant = _own_variant(executable, helping=helping)
         self._own_schedule = executable.schedule
@@ -118,9 +123,9 @@ class LivePipeline:
             raise UsageError("no configuration is there to be watched: switch to one first")
         to_skip = len(self._current) + 1 if self._is_filling else 0
         seen: list[WatchedRequests] = []
-        looks = [(time.monotonic(), self._own_seconds())]
+        self._look()
         while not self._ended.wait(_nap(seen, requests + to_skip)):
-            looks.append((time.monotonic(), self._own_seconds()))
+            self._look()
             rows = self._executor.take_watched()
             if len(rows):
                 seen.append(rows)
@@ -130,8 +135,11 @@ class LivePipeline:
             found = observe(rows, self._current, self.places)
             if found is not None:
                 self._is_filling = False
-                return without_own(found, _taken_since(looks, float(rows.begun.min())))
+                return without_own(found, _taken_since(self._looks, float(rows.begun.min())))
         return None
+
+    def _look(self) -> None:
+        self._looks.append((time.monotonic(), self._own_seconds()))
 
     def stop(self) -> None:
         """End what watches, now and from now on."""
@@ -167,7 +175,7 @@ def _nap(seen: Sequence[WatchedRequests], requests: int) -> float:
     """How long to sleep until the rest may have come, s."""
     count = sum(map(len, seen))
     if count < 2:
-        return _NAP
+        return _NAP if count else _MOST_NAP
     ends = np.concatenate([rows.ended for rows in seen])
     pace = float(ends.max() - ends.min()) / (count - 1)
     return float(np.clip(pace * (requests - count), _LEAST_NAP, _MOST_NAP))

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tvm_hetero.errors import HeteroError, RunError
+from tvm_hetero.errors import DeadlineError, HeteroError, RunError
 from tvm_hetero.executor.tensors import as_array
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.models.batch_gain import GroupTimes, Shares, pays
@@ -63,10 +63,9 @@ class BatchingDispatcher(PoolDispatcher):
     def _measure(self, model: TensorModel, number: int) -> None:
         """Let all plans of a model run on so many cores, in turns: what disturbs one does all."""
         cores = frozenset(self._cores[:number])
-        if not (model.instances.plans.is_divisible or cores >= model.instances.plans.cores):
-            return
+        every = (model, *model.batches)
+        plans = [plan for plan in every if plan.instances.plans.runs_on(cores)]
         end = time.monotonic() + _SECONDS
-        plans = (model, *model.batches)
         given = [seeded_elements(model.executor, plan.size) for plan in plans]
         for turn in range(_RUNS):
             for plan, elements in zip(plans, given, strict=True):
@@ -76,7 +75,7 @@ class BatchingDispatcher(PoolDispatcher):
                 if turn:  # the first one loads what the others find in memory
                     times = self.profile.times(key_of(plan))
                     times.add(1, number, time.monotonic() - begun)
-            if time.monotonic() > end:
+            if turn and time.monotonic() > end:
                 return
 
     # ------------------------------------------------------------------ queries
@@ -102,6 +101,11 @@ class BatchingDispatcher(PoolDispatcher):
         try:
             async with answer_in_time(query):
                 return await member.answer
+        except DeadlineError:
+            group = self._group_of(model, member)
+            if group is not None and len(group.members) == 1:
+                self.learn_at_least(group.entry)
+            raise
         finally:
             self._leave_group(model, member)
 
@@ -115,15 +119,19 @@ class BatchingDispatcher(PoolDispatcher):
         # Not in a finally clause there: a task that is cancelled before its first step has none.
         group.task.add_done_callback(lambda _: self._end(model, group))
 
+    def _group_of(self, model: TensorModel, member: GroupMember) -> QueryGroup | None:
+        groups = self._groups.get(key_of(model), ())
+        return next((group for group in groups if member in group.members), None)
+
     def _leave_group(self, model: TensorModel, member: GroupMember) -> None:
         """Nobody waits for a query any more; a group that nobody waits for is not computed."""
-        for group in self._groups.get(key_of(model), ()):
-            if member in group.members:
-                group.members.remove(member)
-                group.entry.clients = max(1, len(group.members))
-                if not group.members and group.task is not None:
-                    group.task.cancel()
-                return
+        group = self._group_of(model, member)
+        if group is None:
+            return
+        group.members.remove(member)
+        group.entry.clients = max(1, len(group.members))
+        if not group.members and group.task is not None:
+            group.task.cancel()
 
     # ------------------------------------------------------------------ joining
 
@@ -196,6 +204,8 @@ class BatchingDispatcher(PoolDispatcher):
             await self._run_together(group)
         except HeteroError:  # of one of them, perhaps: it shall not be the others'
             for member in list(group.members):
+                if member.answer.done():  # by its deadline, while others were computed
+                    continue
                 try:
                     await self._run_alone(model, group, member)
                 except HeteroError as error:

@@ -202,7 +202,7 @@ class PolicyDriver:
     @property
     def can_batch(self) -> bool:
         """Whether the policy knows how to let one query take the place of several."""
-        return type(self._scheduler).exchange is not Scheduler.exchange
+        return self._scheduler.can_batch
 
     def can_exchange(self, entries: Sequence[SharedQuery], query: Query) -> bool:
         """Whether `exchange` would; nothing is changed."""

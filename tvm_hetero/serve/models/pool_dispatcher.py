@@ -100,7 +100,7 @@ class PoolDispatcher(PolicyDriver):
         paces = []
         for number in range(1, len(self._cores) + 1):
             cores = frozenset(self._cores[:number])
-            if plans.is_divisible or cores >= plans.cores:
+            if plans.runs_on(cores):
                 plan = plans.plan(cores, shape)
                 paces.append(Pace(plan.seconds, plan.period))
                 model.instances.make(cores, shape)
@@ -152,7 +152,7 @@ class PoolDispatcher(PolicyDriver):
             self.learn(entry)
             return model.answer(query, rows, entry.begun)
         except DeadlineError:
-            self._learn_at_least(entry)
+            self.learn_at_least(entry)
             raise
         finally:
             self.leave(entry)
@@ -236,7 +236,7 @@ class PoolDispatcher(PolicyDriver):
         if len(entry.ends) > 1 and entry.ends[-1] > entry.ends[0]:
             times.add(0, share, (entry.ends[-1] - entry.ends[0]) / (len(entry.ends) - 1))
 
-    def _learn_at_least(self, entry: SharedQuery) -> None:
+    def learn_at_least(self, entry: SharedQuery) -> None:
         """Take what a query took until its deadline ended it, if that is more than was predicted.
 
         Without, what is too slow for its deadlines is never measured.

@@ -92,10 +92,13 @@ class Merger(NamedTuple):
         return [group.entry for group in self.groups]
 
     def query(self, key: str, due: float) -> Query:
-        """What all of them are to the policy as one, by the plan's key there, with one due then."""
-        queries = [entry.query for entry in self.entries]
-        deadline = min(due, *(query.deadline for query in queries))
-        return replace(queries[0], model=key, deadline=deadline)
+        """What all of them are to the policy as one, by the plan's key there.
+
+        Its deadline is that of the query that comes, which may be past already; those of the others
+        the policy knows.
+        """
+        kept = self.groups[0].entry.query
+        return replace(kept, model=key, deadline=max(due, math.nextafter(kept.arrival, math.inf)))
 
 
 def possible_mergers(model: TensorModel, waiting: Sequence[QueryGroup]) -> Iterator[Merger]:
@@ -109,14 +112,15 @@ def possible_mergers(model: TensorModel, waiting: Sequence[QueryGroup]) -> Itera
         if len(group.members) < group.plan.size:
             yield Merger([group], group.plan)
     plans = sorted(model.batches, key=lambda plan: plan.size)
-    urgent = sorted(waiting, key=lambda group: group.entry.query.deadline)
-    for left_out in (0, 1):  # all of them, or all but the most urgent
-        out = urgent[:left_out]
+    urgent = min(waiting, key=lambda group: min(each.due for each in group.members))
+    tried: list[list[QueryGroup]] = []
+    for out in ((), (urgent,)):  # all of them, or all but the most urgent
         chosen, count = list[QueryGroup](), 1
         for group in waiting:
             if group not in out and count + len(group.members) <= plans[-1].size:
                 chosen.append(group)
                 count += len(group.members)
         plan = next(plan for plan in plans if plan.size >= count)
-        if chosen and not (len(chosen) == 1 and chosen[0].plan is plan):
+        if chosen and chosen not in tried and not (len(chosen) == 1 and chosen[0].plan is plan):
             yield Merger(chosen, plan)
+        tried.append(chosen)

@@ -78,6 +78,10 @@ class SharePlans:
         self._made: dict[tuple[Cores, Shape], SharePlan] = {}
         self._lock = threading.Lock()
 
+    def runs_on(self, cores: Cores) -> bool:
+        """Whether there is a plan for these cores, or one that needs no others."""
+        return self.is_divisible or cores >= self.cores
+
     def plan(self, cores: Cores, shape: Shape) -> SharePlan:
         """The plan on some of `cores`.
 

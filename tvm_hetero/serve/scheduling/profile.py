@@ -173,8 +173,11 @@ class ModelTimes:
 
     def typical(self, items: int, places: int) -> Pace:
         """As `paces` of so many places, by medians: what a query that others wait for takes."""
-        pace = self.paces(items)[places - 1]
-        return Pace(max(pace.fill - self.margin(items, places), pace.period), pace.period)
+        pace, margin = self.paces(items)[places - 1], self.margin(items, places)
+        if pace.fill - margin >= pace.period:
+            return Pace(pace.fill - margin, pace.period)
+        each = (pace.seconds(items) - margin) / items  # a period is no longer than the fill
+        return Pace(each, each)
 
     def _row(self, items: int) -> tuple[Pace, ...]:
         found: list[Pace] = []

@@ -17,6 +17,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.calendar import Reservation
@@ -69,7 +70,14 @@ class RunningQuery:
 
 
 class Scheduler(ABC):
-    """What all policies have: the pool, what runs, and how decisions change them."""
+    """What all policies have: the pool, what runs, and how decisions change them.
+
+    Attributes
+    ----------
+    can_batch : whether it knows how to let one query take the place of several (`exchange`).
+    """
+
+    can_batch: ClassVar[bool] = False
 
     def __init__(self, profile: ServiceProfile, places: int) -> None:
         self.profile = profile

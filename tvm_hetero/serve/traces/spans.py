@@ -118,8 +118,12 @@ def otlp_exporter(url: str) -> Any:
     UsageError
         If that is no address of a collector, or the packages are not there.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:  # brackets of IPv6 that do not close
+        is_address = False
+    if not is_address:
         raise UsageError(
             f"--otlp {quote(url)}: expected a collector, such as http://localhost:4318/v1/traces"
         )

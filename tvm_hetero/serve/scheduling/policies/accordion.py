@@ -22,7 +22,7 @@ import math
 from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
-from tvm_hetero.serve.scheduling.policies.malleable import MalleableShares
+from tvm_hetero.serve.scheduling.policies.exchange import BatchingShares
 from tvm_hetero.serve.scheduling.policies.options import WaitingQuery
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
@@ -35,7 +35,7 @@ from tvm_hetero.serve.scheduling.query import Priority, Query, RefuseQuery
 _EPS = 1e-9
 
 
-class Accordion(MalleableShares):
+class Accordion(BatchingShares):
     """Malleable shares by deadline; see the head of this file."""
 
     def _receive(self, query: Query, now: float) -> None:
@@ -51,7 +51,7 @@ class Accordion(MalleableShares):
         if self._outweighs(query, work):
             return
         if query.deadline == math.inf:
-            self._start(query, shares[-1].places, now)  # each is quicker than those before it
+            self._start(query, min(shares, key=lambda each: each.seconds).places, now)
             return
         guard = self._guard(query, work)
         for free in dict.fromkeys((guard, 0)):
@@ -60,10 +60,12 @@ class Accordion(MalleableShares):
                 if in_time and share + free <= self.pool.count:
                     self._start(query, share, now)
                     return
-        if now + shares[-1].seconds <= query.deadline + _EPS:
-            self._start(query, shares[-1].places, now)  # typically in time
-            return
-        self._refuse_late(query, self._calendar(now), now)
+        calendar = self._calendar(now)
+        spot = self._hope(query, calendar, now)
+        if spot is not None:
+            self._start(query, spot.share, now)
+        else:
+            self._refuse_late(query, calendar, now)
 
     def _receive_beside(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
@@ -79,11 +81,12 @@ class Accordion(MalleableShares):
                 self._use(query, room, now)
                 return
         if found is not None and not (query.deadline == math.inf and self._waiting):
-            self._accept(query, found, now)
+            self._accept(query, found)
         elif not self._reorder(query, now):
-            found = found or self._hope(query, calendar, now)
-            if found is not None:
-                self._accept(query, found, now)
+            hoped = None if found is not None else self._hope(query, calendar, now)
+            spot = found or hoped
+            if spot is not None:
+                self._accept(query, spot, is_hope=hoped is not None)
             else:
                 self._refuse_late(query, calendar, now)
 
@@ -140,7 +143,7 @@ class Accordion(MalleableShares):
         found = self._reordered(query, now)
         if found is None:
             return False
-        self._accept(query, found[query.number], now)
+        self._accept(query, found[query.number])
         for number, spot in found.items():
             self._waiting[number].reservation = spot
         return True
@@ -152,7 +155,8 @@ class Accordion(MalleableShares):
         found: dict[int, Reservation] = {}
         everyone = [*self._waiting.values(), new]
         for each in sorted(everyone, key=lambda each: each.order(now)):
-            spot = place(each.query, self._shares(each.query), calendar, now)
+            shares = self._shares(each.query)
+            spot = place(each.query, shares, calendar, now, is_hope=each.is_hope)
             if spot is None:
                 return None
             calendar.take(spot.start, spot.end, spot.share)
@@ -167,7 +171,7 @@ class Accordion(MalleableShares):
             free = replace(query, deadline=math.inf)
             spot = place(free, self._shares(query), calendar, now)
             assert spot is not None
-            self._accept(free, spot, now)
+            self._accept(free, spot)
             return
         self._decisions.append(refusal)
         self._note_refused(query, refusal)

@@ -13,8 +13,6 @@ beside what is reserved, so no promise is broken by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
@@ -28,7 +26,7 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
 )
 from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, RoomSearch
 from tvm_hetero.serve.scheduling.profile import ServiceProfile, UsefulShare
-from tvm_hetero.serve.scheduling.query import Priority, Query, ShareDecision, WaitUntil
+from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
 
 _EPS = 1e-9
@@ -63,50 +61,9 @@ class MalleableShares(Scheduler):
     def _forget(self, number: int) -> None:
         self._waiting.pop(number, None)
 
-    def _accept(self, query: Query, reservation: Reservation, now: float) -> None:
-        self._waiting[query.number] = WaitingQuery(query, reservation, self._aged_at(query))
-
-    # ------------------------------------------------------------------ one for several
-
-    def exchange(
-        self, numbers: Collection[int], query: Query, now: float
-    ) -> list[ShareDecision] | None:
-        """As `Scheduler.exchange`: what is reserved for others stays so."""
-        found = self._exchanged(numbers, query, now)
-        if found is None:
-            return None
-        freed = sum(self._work(self._waiting[number].query) for number in numbers)
-        self.pressure.arrive(max(0.0, self._work(found[0]) - freed), query.priority)
-        for number in numbers:
-            self._forget(number)
-        self._accept(*found, now)
-        self._freed = True
-        return self._decide(now)
-
-    def can_exchange(self, numbers: Collection[int], query: Query, now: float) -> bool:
-        """As `Scheduler.can_exchange`."""
-        return self._exchanged(numbers, query, now) is not None
-
-    def _exchanged(
-        self, numbers: Collection[int], query: Query, now: float
-    ) -> tuple[Query, Reservation] | None:
-        """The query with the earliest deadline of all for which it stands, and its reservation."""
-        if not self._waiting.keys() >= set(numbers):
-            return None
-        calendar = self._calendar(now)
-        for number in numbers:
-            spot = self._waiting[number].reservation
-            calendar.take(spot.start, spot.end, -spot.share)
-        first = min(self._waiting[number].query.deadline for number in numbers)
-        wanted = [min(first, query.deadline)]
-        if self.options.best_effort:  # the one that comes may be late, those that wait may not
-            wanted.append(first)
-        for deadline in wanted:
-            whole = replace(query, deadline=max(deadline, math.nextafter(query.arrival, math.inf)))
-            found = place(whole, self._shares(whole), calendar, now)
-            if found is not None and found.end < math.inf:
-                return whole, found
-        return None
+    def _accept(self, query: Query, reservation: Reservation, *, is_hope: bool = False) -> None:
+        aged_at = self._aged_at(query)
+        self._waiting[query.number] = WaitingQuery(query, reservation, aged_at, is_hope)
 
     # ------------------------------------------------------------------ at every event
 
@@ -148,7 +105,7 @@ class MalleableShares(Scheduler):
             query, held, shares = each.query, each.reservation, self._shares(each.query)
             calendar.take(held.start, held.end, -held.share)
             guard = self._guard(query, self._work(query))
-            spot = place(query, shares, calendar, now, guard)
+            spot = place(query, shares, calendar, now, guard, is_hope=each.is_hope)
             if spot is None:  # times were not as predicted
                 spot = soonest(shares, calendar, now)
             calendar.take(spot.start, spot.end, spot.share)
@@ -254,7 +211,7 @@ class MalleableShares(Scheduler):
         for gift in room.gifts:
             self._resize(gift.giver, gift.share, now)
         if not room.at_once:
-            self._accept(query, Reservation(room.start, room.end, room.share), now)
+            self._accept(query, Reservation(room.start, room.end, room.share))
             return
         running = self._start(query, room.at_once, now)
         if room.share > room.at_once:

@@ -42,11 +42,18 @@ class AccordionOptions:
 
 @dataclass
 class WaitingQuery:
-    """A query that was accepted; `key` orders those that wait."""
+    """A query that was accepted; `order` is that of those that wait.
+
+    Attributes
+    ----------
+    aged_at : when it begins to count as high.
+    is_hope : whether it was accepted since it is in time typically, without its margin.
+    """
 
     query: Query
     reservation: Reservation
     aged_at: float
+    is_hope: bool = False
 
     def is_high(self, now: float) -> bool:
         """Whether it counts as high."""
