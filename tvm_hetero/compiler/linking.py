@@ -98,11 +98,6 @@ def _linking(target: Target) -> Callable[..., None]:
     from tvm.support import cc
 
     linker = linker_of(target)
-    if linker is None and cc.get_cc() is None:
-        raise PlatformError(
-            "kernels cannot be linked: there is no C++ compiler (g++, gcc, clang++, clang) on the "
-            "PATH; install one (Debian: apt-get install g++), or name it in the variable CXX"
-        )
     made: Callable[..., None] = cc.create_shared if linker is None else cc.cross_compiler(linker)
     return made
 
@@ -137,8 +132,8 @@ def _require_own() -> None:
 
     if cc.get_cc() is None:
         raise PlatformError(
-            "there is no C++ compiler on the PATH, which links kernels (Debian: apt-get install "
-            "g++); or set CXX to one"
+            "there is no C++ compiler (g++, gcc, clang++, clang) on the PATH, which links kernels; "
+            "install one (Debian: apt-get install g++), or name it in the variable CXX"
         )
 
 

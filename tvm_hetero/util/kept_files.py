@@ -15,6 +15,7 @@ import os
 import stat
 from pathlib import Path
 
+from tvm_hetero.errors import FormatError
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.files import current_umask, sha256_of_file
 from tvm_hetero.util.plain_file import read_plain_file
@@ -42,12 +43,13 @@ def keep(made: Path, path: Path) -> None:
     Raises
     ------
     OSError
-        If it cannot be written.
-    FormatError
-        If its hash cannot be.
+        If it, or its hash, cannot be written.
     """
     os.chmod(made, 0o644 & ~current_umask())
-    write_atomic(_hash_beside(path), sha256_of_file(made) + "\n")
+    try:
+        write_atomic(_hash_beside(path), sha256_of_file(made) + "\n")
+    except FormatError as error:
+        raise OSError(str(error)) from None
     os.chmod(_hash_beside(path), 0o644 & ~current_umask())
     os.replace(made, path)  # which appears whole, whoever else makes it too
 

@@ -1,9 +1,10 @@
 """The clock that searches look at, and how one is ended from outside.
 
 Everybody who works on a schedule asks the time in order to end in time. So whoever wants it to end
-now, such as Ctrl-C, moves the clock: after `stop_searches` it is later than any deadline, and every
-search ends as it does when its time is up, with the best that it has. What works in C++ does not
-look at this clock; it says how it is told, by `add_stop` for good or by `stopped_by` for one call.
+now, such as Ctrl-C, moves the clock: after `stop_searches` it is later than any deadline that was
+set before, and every search ends as it does when its time is up, with the best that it has. What
+works in C++ does not look at this clock; it says how it is told, by `add_stop` for good or by
+`stopped_by` for one call.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _now_running: dict[object, Callable[[], object]] = {}
 
 
 def now() -> float:
-    """The moment, s: `time.monotonic`, or one after every deadline."""
+    """The moment, s: `time.monotonic`, or one after every deadline set before searches stopped."""
     return time.monotonic() + (_AFTER_ALL if _stopped.is_set() else 0.0)
 
 

@@ -1,9 +1,9 @@
 """JSON from files that may come from anywhere: RFC 8259, within limits, and not ambiguous.
 
-`src/support/strict_json.cc` is the same in C++: what one takes, the other does
-(``tests/fuzz/documents.py`` lets them disagree). Beyond the grammar both refuse a key that is given
-twice in one object, numbers that no float can hold, halves of surrogate pairs, and what is nested
-deeper or has more values than any document of ours.
+`src/support/strict_json.cc` is the same in C++ but for how it counts: here commas and brackets are
+counted, also those inside of texts (``tests/fuzz/documents.py`` lets the two disagree). Beyond the
+grammar both refuse a key that is given twice in one object, numbers that no float can hold, halves
+of surrogate pairs, and what is nested deeper or has more values than any document of ours.
 """
 
 from __future__ import annotations

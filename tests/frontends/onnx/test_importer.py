@@ -57,6 +57,18 @@ def test_light_models(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert [call.kernel.name_hint for call in main.calls if not main.reads(call)] == []
 
 
+def test_an_input_may_be_called_as_weights_are_on_their_way_from_the_child() -> None:
+    generator = np.random.default_rng(0)
+    weights = {name: generator.random((64, 64), dtype=np.float32) for name in ("a", "b")}
+    nodes = [
+        helper.make_node("MatMul", ["weight0", "a"], ["h"]),
+        helper.make_node("MatMul", ["h", "b"], ["y"]),
+    ]
+    module = from_onnx(make(nodes, {"weight0": (2, 64)}, ["y"], weights))
+    assert names(module, "hetero_input_names") == ["weight0"]
+    assert [parameter.name for parameter in module["main"].params] == ["weight0"]
+
+
 def test_names_survive_lowering() -> None:
     lower: tvm.transform.Pass = LowerToTasks()
     module = lower(from_onnx(light_models()["shufflenet"]))

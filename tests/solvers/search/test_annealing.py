@@ -21,6 +21,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.native import library as native
+from tvm_hetero.solvers.native import search_library
 from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.solvers.native.start import divided_as, start_of
 from tvm_hetero.solvers.search import annealing
@@ -151,13 +152,15 @@ def test_it_is_registered_and_beats_heft() -> None:
 
 
 def test_a_missing_library_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(native, "LIBRARY", tmp_path / "none.so")
+    monkeypatch.setattr(search_library, "LIBRARY", tmp_path / "none.so")
     native._library.cache_clear()
+    search_library.search_library.cache_clear()
     with pytest.raises(SolverError, match="make setup"):
         annealing.solve(fork_join(2), QUICK)
     assert not native.available()
     monkeypatch.undo()
     native._library.cache_clear()
+    search_library.search_library.cache_clear()
     assert native.available()
 
 

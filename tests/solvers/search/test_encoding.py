@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.lists import heft
 from tvm_hetero.solvers.native import library as native
+from tvm_hetero.solvers.native import search_library
 from tvm_hetero.solvers.search import genetic, hill_climbing, random_walk
 from tvm_hetero.solvers.search.encoding import EncodedSchedule, EncodingSpace
 from tvm_hetero.solvers.search.scorers import scorer
@@ -143,11 +145,15 @@ def test_nothing_that_keeps_the_limits_is_said() -> None:
         random_walk.solve(apart, QUICK)
 
 
-def test_a_missing_library_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "LIBRARY", native.LIBRARY.with_name("missing.so"))
+def test_a_missing_library_says_how_to_build_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(search_library, "LIBRARY", tmp_path / "none.so")
     native._library.cache_clear()
+    search_library.search_library.cache_clear()
     with pytest.raises(SolverError, match="make setup"):
         hill_climbing.solve(topcuoglu(), QUICK)
     monkeypatch.undo()
     native._library.cache_clear()
+    search_library.search_library.cache_clear()
     assert hill_climbing.solve(topcuoglu(), QUICK).value <= 80.0

@@ -15,7 +15,6 @@ The order matters: what is cheap and needs no allocation comes first.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ from tvm_hetero.frontends.onnx.stated_defaults import state_defaults
 from tvm_hetero.frontends.onnx.topological_order import sort_nodes
 from tvm_hetero.frontends.onnx.validate import check_structure
 from tvm_hetero.processes.forked_child import Section
-from tvm_hetero.util.plain_file import read_at_most
+from tvm_hetero.util.plain_file import open_plain_file, read_at_most
 from tvm_hetero.util.untrusted_names import printable
 
 
@@ -188,33 +187,20 @@ def _read(file: Path, limits: OnnxLimits) -> bytes:
     """Return the bytes of a plain file within the size limit."""
     shown = printable(file, 200)
     try:
-        # O_NONBLOCK: a named pipe must not hang us before we see that it is one.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        with open_plain_file(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            data = b"" if size > limits.file_bytes else read_at_most(opened, limits.file_bytes)
+    except OSError as error:
         raise ModelError(
-            f"Cannot open the model '{shown}': {reason}. Give the path of an .onnx file."
+            f"Cannot open the model '{shown}': {error.strerror}. Give the path of an .onnx file."
         ) from None
-    state = os.fstat(descriptor)
-    if not stat.S_ISREG(state.st_mode):
-        os.close(descriptor)
+    if size > limits.file_bytes:
         raise ModelError(
-            f"'{shown}' is {'a folder' if stat.S_ISDIR(state.st_mode) else 'no plain file'}; "
-            "give the path of the .onnx file itself."
+            f"'{shown}' has {size} bytes; at most {limits.file_bytes} are accepted. "
+            "Export the model with its weights as external data (onnx.save_model with "
+            "save_as_external_data=True)."
         )
-    with os.fdopen(descriptor, "rb") as opened:
-        if state.st_size > limits.file_bytes:
-            raise ModelError(
-                f"'{shown}' has {state.st_size} bytes; at most {limits.file_bytes} are accepted. "
-                "Export the model with its weights as external data (onnx.save_model with "
-                "save_as_external_data=True)."
-            )
-        try:
-            return read_at_most(opened, limits.file_bytes)
-        except OSError as error:
-            raise ModelError(
-                f"'{shown}' cannot be read: {error.strerror}; give an .onnx file."
-            ) from None
+    return data
 
 
 def _parse(data: bytes, file: Path) -> onnx.ModelProto:

@@ -28,8 +28,7 @@ import numpy as np
 
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.cost import Cost
-from tvm_hetero.solvers.native.library import LIBRARY
-from tvm_hetero.util.library_errors import explain_load_error
+from tvm_hetero.solvers.native.search_library import search_library
 from tvm_hetero.views.array_types import AnyArray, FloatArray, Int32Array
 from tvm_hetero.views.instance import Instance
 
@@ -96,14 +95,9 @@ def _anneal() -> Any:
     Raises
     ------
     SolverError
-        If the library is not there or lacks it.
+        If the library is not there, or is of other sources.
     """
-    try:
-        function = ctypes.CDLL(str(LIBRARY)).tvm_hetero_streams_anneal
-    except (OSError, AttributeError) as error:
-        raise SolverError(
-            f"the search: {explain_load_error(LIBRARY, error, 'build it with `make setup`')}"
-        ) from error
+    function = search_library().tvm_hetero_streams_anneal
     p = ctypes.c_void_p
     function.argtypes = [ctypes.POINTER(_RangeProblem), ctypes.POINTER(_RangeSearch), p, p, p]
     function.restype = ctypes.c_int

@@ -23,17 +23,14 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import SolverError
-from tvm_hetero.libinfo import LIBRARIES
 from tvm_hetero.solvers.native.arrays import ProblemArrays, flatten
 from tvm_hetero.solvers.native.results import Decoded, NativeAnswer
-from tvm_hetero.util.library_errors import explain_load_error
-from tvm_hetero.util.search_clock import add_stop
+from tvm_hetero.solvers.native.search_library import search_library
 from tvm_hetero.views.array_types import Int32Array
 from tvm_hetero.views.instance import Hop, Instance
 
-__all__ = ["LIBRARY", "Decoded", "NativeAnswer", "NativeSearch", "available"]
+__all__ = ["Decoded", "NativeAnswer", "NativeSearch", "available"]
 
-LIBRARY = LIBRARIES / "libtvm_hetero_search.so"
 
 _OK, _BAD_ARGUMENT = 0, 1
 # No search of ours runs longer than a day; ctypes wants a number.
@@ -88,12 +85,7 @@ def _library() -> ctypes.CDLL:
     SolverError
         If it is not there or cannot be loaded.
     """
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-    except OSError as error:
-        raise SolverError(
-            f"the search: {explain_load_error(LIBRARY, error, 'build it with `make setup`')}"
-        ) from error
+    library = search_library()
     p, i32, i64, u64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64
     result = ctypes.POINTER(Result)
     settings = ctypes.POINTER(Settings)
@@ -111,9 +103,6 @@ def _library() -> ctypes.CDLL:
     library.tvm_hetero_search_message.restype = ctypes.c_char_p
     library.tvm_hetero_search_destroy.argtypes = [p]
     library.tvm_hetero_search_destroy.restype = None
-    library.tvm_hetero_search_stop.argtypes = [i32]
-    library.tvm_hetero_search_stop.restype = None
-    add_stop(lambda stop: library.tvm_hetero_search_stop(int(stop)))
     return library
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tvm_hetero.errors import SolverError
-from tvm_hetero.solvers.native.library import LIBRARY
+from tvm_hetero.solvers.native.search_library import search_library
 from tvm_hetero.views.array_types import UInt64Array
 
 _FOREVER = 86_400.0
@@ -40,8 +40,8 @@ class _StagesStruct(ctypes.Structure):
 def _function() -> Any:
     """The library's function; None if it is missing."""
     try:
-        function = ctypes.CDLL(str(LIBRARY)).tvm_hetero_search_stage_reach
-    except (OSError, AttributeError):
+        function = search_library().tvm_hetero_search_stage_reach
+    except (SolverError, AttributeError):
         return None
     pointer, real = ctypes.c_void_p, ctypes.c_double
     function.argtypes = [ctypes.POINTER(_StagesStruct), real, real, pointer, pointer]

@@ -143,7 +143,7 @@ def fit(problem: Problem, plain: Schedule, request: RobustRequest, options: Opti
     if request.goal is None:
         raise UsageError("robust: expected goal mean or worst, got none")
     began = time.perf_counter()
-    deadline = options.until(began)
+    deadline = options.until(options.clock())
     judges = request.training(options.seed, _JUDGES)
     sampled = replace(options, time_limit=options.time_limit * _SAMPLED / (1 - _PLAIN) / _PLANS)
     plans = [plain, *_sampled_plans(problem, plain, request, sampled, deadline)]

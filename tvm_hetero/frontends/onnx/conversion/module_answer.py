@@ -90,10 +90,10 @@ def unpack_module(sections: Sequence[Section], tensors: Mapping[str, TensorProto
         module = tvm.ir.load_json(bytes(sections[1]).decode())
         arrays = _arrays(origins, sections[2:], tensors)
         parameters = list(module["main"].params)[-len(arrays) :] if arrays else []
-        values = {
-            _fitting(var, array): _tensor(array)
-            for var, array in zip(parameters, arrays, strict=True)
-        }
+        for var, array in zip(parameters, arrays, strict=True):
+            _require_fit(var, array)
+        # Not by name: inputs of the model may be called as these are.
+        values = dict(zip(parameters, map(_tensor, arrays), strict=True))
         return relax.transform.BindParams("main", values)(module)
     except (ValueError, KeyError, TypeError, IndexError, RuntimeError, AttributeError) as error:
         raise ModelError(
@@ -127,14 +127,13 @@ def _read(sent: Section, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarr
     return flat.reshape(shape)
 
 
-def _fitting(var: relax.Var, array: np.ndarray[Any, Any]) -> str:
-    """Return the name of a parameter to which an array is bound; raises where it does not fit."""
+def _require_fit(var: relax.Var, array: np.ndarray[Any, Any]) -> None:
+    """Refuse an array that is not as the parameter to which it is bound."""
     dims, dtype = tuple(map(int, var.ty.shape.values)), str(var.ty.dtype)
     if (dims, dtype) != (array.shape, array.dtype.name):
         raise ValueError(
             f"{var.name} is {dtype} {dims}, but its weight {array.dtype.name} {array.shape}"
         )
-    return str(var.name)
 
 
 def _view(tensor: tvm.runtime.Tensor) -> np.ndarray[Any, Any]:

@@ -22,6 +22,7 @@ from tvm_hetero.frontends.onnx.model.tensors import all_tensors, byte_size
 from tvm_hetero.processes.forked_call import ChildFault, ChildLost, call_in_fork
 from tvm_hetero.processes.forked_child import ChildLimits, Section
 from tvm_hetero.processes.step_notes import notes_steps
+from tvm_hetero.util.tvm_state import TVM_STATE
 from tvm_hetero.util.untrusted_names import printable
 
 # What a small model may use: onnx and TVM need some 100 MiB and 10 ms a node at most.
@@ -74,12 +75,8 @@ def run_isolated(
     """
     allowed = _allowed(model, limits, draws)
     try:
-        try:
-            return call_in_fork(work, allowed)
-        except ChildLost as lost:
-            if lost.note.detail or not lost.note.phase:
-                raise
-        return call_in_fork(_with_search(work, allowed), allowed)
+        with TVM_STATE:  # a child of whoever does not hold it could not have it any more
+            return _called(work, allowed)
     except ChildLost as lost:
         note = lost.note
         said = printable(note.phase, 200), printable(note.detail, 400)
@@ -89,6 +86,16 @@ def run_isolated(
             f"The model meets a fault of tvm_hetero ({printable(fault, 400)}). Please report it, "
             "with the model."
         ) from None
+
+
+def _called(work: Callable[[], Sequence[Section]], allowed: ChildLimits) -> list[Section]:
+    """Return what a child makes; one that dies in the midst of a graph searches for the node."""
+    try:
+        return call_in_fork(work, allowed)
+    except ChildLost as lost:
+        if lost.note.detail or not lost.note.phase:
+            raise
+    return call_in_fork(_with_search(work, allowed), allowed)
 
 
 def _with_search(
