@@ -21,6 +21,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -103,6 +104,11 @@ def interruptible(give: Give, latest: float | None = None) -> Iterator[Interrupt
         listener.join()
         reader.close()
         allow_searches()
+
+
+def show_cursor() -> str:
+    """What shows it again on a terminal on which a moving line has hidden it."""
+    return "\x1b[?25h" if sys.stdout is not None and sys.stdout.isatty() else ""
 
 
 def _leave_to_listener(number: int, frame: Any) -> None:
