@@ -105,9 +105,9 @@ def _say_interrupted(ctx: Any) -> None:
 
 
 def _end_of(ctx: Any) -> str:
-    """What an interruption leaves behind."""
+    """What an interruption leaves behind: a verb's results may be written and not yet shown."""
     kept = ctx.invoked_subcommand in _MEASURING
-    return "what was measured is kept" if kept else "nothing was written"
+    return "what was measured is kept" if kept else "no file is half-written"
 
 
 def _show_warning(
