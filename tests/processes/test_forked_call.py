@@ -212,6 +212,19 @@ except KeyboardInterrupt:
     assert _run(code) == "ended set()"
 
 
+def test_a_child_that_never_begins_is_ended() -> None:
+    code = _SIGNALLED + """
+from dataclasses import replace
+from tvm_hetero.processes.forked_call import ChildLost
+os.register_at_fork(after_in_child=lambda: time.sleep(60))
+try:
+    call_in_fork(list, replace(limits, step_seconds=0.005))
+except ChildLost as lost:
+    print(lost.signal, lost)
+"""  # fmt: skip
+    assert _run(code) == "SIGALRM it did not end within 0.15 s"
+
+
 def _run(code: str) -> str:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
