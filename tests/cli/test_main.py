@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.cli.invoke import tvm_hetero
+from tests.waiting import LIMIT, eventually
 from tvm_hetero import __version__
 from tvm_hetero.cli import main
 from tvm_hetero.cli.main import app
@@ -118,7 +121,30 @@ def test_interrupt_ends_with_130(files: Path, tmp_path: Path) -> None:
     """Where the main thread does not hear of it, since it waits for long."""
     args = ("check", str(files / "problem.json"), str(files / "answer.json"))
     status, out, err = interrupted(tmp_path, "tvm_hetero.problem.model", "time.sleep(50)", *args)
-    assert (status, out, err) == (130, "", "interrupted; nothing was written\n")
+    assert (status, out, err) == (130, "", "interrupted; no file is half-written\n")
+
+
+def test_an_interruption_after_a_file_was_written_does_not_deny_it(files: Path) -> None:
+    """While the answer is shown: nobody reads a pipe that is full."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writer, bytes(4096)):
+            pass
+    os.set_blocking(writer, True)
+    out = files / "out.json"
+    command = ["schedule", files / "problem.json", "--solver", "single", "--json", "-o", out]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tvm_hetero", *command],
+        stdout=writer, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert eventually(out.exists)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=LIMIT)
+    os.close(reader)
+    os.close(writer)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "interrupted; no file is half-written"
 
 
 @pytest.mark.parametrize("loaded", ["typer", "tvm_hetero.cli.verbs.zoo"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +16,7 @@ import psutil
 import pytest
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.processes import forked_child
 from tvm_hetero.processes.forked_call import ChildFault, ChildLost, call_in_fork
 from tvm_hetero.processes.forked_child import ChildLimits, Section
 from tvm_hetero.processes.step_notes import note_step, notes_steps
@@ -128,8 +132,101 @@ def test_a_lock_that_another_thread_holds_delays_no_one_for_ever() -> None:
     holder.start()
     held.wait(20)
     patient = ChildLimits(memory=1 << 28, step_seconds=0.02, total_seconds=5, answer=1 << 20)
-    with pytest.raises(ChildLost, match="did not end"):
+    with pytest.raises(ChildLost, match=r"within 0\.6 s"):
         call_in_fork(work, patient)
     done.set()
     holder.join()
     assert call_in_fork(work, patient) == []
+
+
+def test_what_waits_before_the_work_begins_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forked_child, "die_with_parent", lambda: time.sleep(60))
+    limits = ChildLimits(memory=1 << 28, step_seconds=0.005, total_seconds=1, answer=1 << 20)
+    with pytest.raises(ChildLost, match=r"within 0\.15 s") as lost:
+        call_in_fork(list, limits)
+    assert lost.value.signal == "SIGALRM"
+
+
+def _wait_on() -> list[Section]:
+    while True:
+        note_step("a step")
+        time.sleep(0.001)
+
+
+def test_who_takes_too_long_in_all_is_not_told_to_have_crashed() -> None:
+    limits = ChildLimits(memory=1 << 28, step_seconds=0.01, total_seconds=0.05, answer=1 << 20)
+    with pytest.raises(ChildLost, match=r"^it did not end within 0\.5 s$"):
+        call_in_fork(_wait_on, limits)
+
+
+def test_a_narrower_soft_limit_stays() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 22, hard))
+    try:
+        [found] = call_in_fork(
+            lambda: [b"%d" % resource.getrlimit(resource.RLIMIT_FSIZE)[0]], LIMITS
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert int(bytes(found)) == 1 << 22
+
+
+_SIGNALLED = """
+import os, signal, time
+from tvm_hetero.processes.forked_call import call_in_fork
+from tvm_hetero.processes.forked_child import ChildLimits
+limits = ChildLimits(memory=1 << 28, step_seconds=2.0, total_seconds=20, answer=1 << 20)
+reader, writer = os.pipe()
+for end in (reader, writer):
+    os.set_blocking(end, False)
+signal.set_wakeup_fd(writer)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_a_signal_to_a_new_child_is_not_handled_as_the_parent_does() -> None:
+    code = _SIGNALLED + """
+os.register_at_fork(after_in_child=press)
+assert [bytes(each) for each in call_in_fork(lambda: [b"x"], limits)] == [b"x"]
+try:
+    raise SystemExit(f"the child has written {os.read(reader, 9)}")
+except BlockingIOError:
+    print("nothing")
+"""  # fmt: skip
+    assert _run(code) == "nothing"
+
+
+def test_ctrl_c_while_it_forks_ends_the_child() -> None:
+    code = _SIGNALLED + """
+os.register_at_fork(before=press)
+try:
+    call_in_fork(lambda: time.sleep(60) or [], limits)
+except KeyboardInterrupt:
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        print("ended", signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""  # fmt: skip
+    assert _run(code) == "ended set()"
+
+
+def test_a_child_that_never_begins_is_ended() -> None:
+    code = _SIGNALLED + """
+from dataclasses import replace
+from tvm_hetero.processes.forked_call import ChildLost
+os.register_at_fork(after_in_child=lambda: time.sleep(60))
+try:
+    call_in_fork(list, replace(limits, step_seconds=0.005))
+except ChildLost as lost:
+    print(lost.signal, lost)
+"""  # fmt: skip
+    assert _run(code) == "SIGALRM it did not end within 0.15 s"
+
+
+def _run(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()

@@ -57,3 +57,21 @@ def test_a_place_that_takes_nothing_is_an_error_and_nothing_is_kept() -> None:
         with pytest.raises(OSError):
             make()
     forget(Path("/nowhere/else"))
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_from_its_end(tmp_path: Path) -> None:
+    (tmp_path / "moved").mkdir()
+    code = f"""
+import os
+from tvm_hetero.util.leftovers import make_file, remove_all
+place = {str(tmp_path)!r}
+make_file("gone.", "", place + "/moved")
+make_file("left.", "", place)
+os.rename(place + "/moved", place + "/elsewhere")
+open(place + "/moved", "w").close()  # no folder any more: to look into it is an error
+remove_all()
+os._exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (7, b"")
+    assert {path.name for path in tmp_path.iterdir()} == {"moved", "elsewhere"}

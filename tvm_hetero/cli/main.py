@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
+from tvm_hetero.cli.shared.interrupt import show_cursor
 from tvm_hetero.cli.verbs import (
     adapt,
     bench,
@@ -70,7 +71,7 @@ class Verbs(TyperGroup):
         if os.environ.get("NO_COLOR"):  # https://no-color.org; typer does not look
             ctx.color = False
         if (watch := the_watch()) is not None:
-            watch.last_words = lambda: f"{_cursor()}interrupted; {_end_of(ctx)}\n"
+            watch.last_words = lambda: f"{show_cursor()}interrupted; {_end_of(ctx)}\n"
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -104,14 +105,9 @@ def _say_interrupted(ctx: Any) -> None:
 
 
 def _end_of(ctx: Any) -> str:
-    """What an interruption leaves behind."""
+    """What an interruption leaves behind: a verb's results may be written and not yet shown."""
     kept = ctx.invoked_subcommand in _MEASURING
-    return "what was measured is kept" if kept else "nothing was written"
-
-
-def _cursor() -> str:
-    """Shows it again on a terminal on which a moving line has hidden it."""
-    return "\x1b[?25h" if sys.stdout is not None and sys.stdout.isatty() else ""
+    return "what was measured is kept" if kept else "no file is half-written"
 
 
 def _show_warning(

@@ -32,9 +32,13 @@ from tvm_hetero.processes.forked_child import (
     Section,
     be_child,
 )
-from tvm_hetero.processes.step_notes import StepNote, StepPage
+from tvm_hetero.processes.signals import SIGNALS
+from tvm_hetero.processes.step_notes import PATIENCE, StepNote, StepPage
 
-_TIME_SIGNALS = frozenset({"SIGPROF", "SIGALRM", "SIGXCPU"})
+# Wall time that a child has in all, in its CPU time.
+_WAITS = 10.0
+# A child that waits: what the kernel ends it with, and what one that never began is told to have.
+_WAITED = "SIGALRM"
 
 
 class ChildLost(Exception):
@@ -84,7 +88,7 @@ def call_in_fork(function: Callable[[], Sequence[Section]], limits: ChildLimits)
     try:
         return _call_once(function, limits)
     except ChildLost as lost:
-        if lost.signal != "SIGALRM":
+        if lost.signal != _WAITED:
             raise
     return _call_once(function, limits)
 
@@ -92,17 +96,20 @@ def call_in_fork(function: Callable[[], Sequence[Section]], limits: ChildLimits)
 def _call_once(function: Callable[[], Sequence[Section]], limits: ChildLimits) -> list[Section]:
     page = StepPage()
     answer = os.memfd_create("tvm_hetero_answer", os.MFD_CLOEXEC)
+    # Until the child has its own handlers, and we are about to wait for it: it would run ours.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         child = _fork()
         if child == 0:
             be_child(function, limits, page, answer)
-        status = _wait(child, 10 * limits.total_seconds)
+        status = _wait(child, limits, page, before)
         if status:
             raise _lost(status, limits, page.read())
         return _read_answer(answer, page.read())
     finally:
         os.close(answer)
         page.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _fork() -> int:
@@ -112,22 +119,50 @@ def _fork() -> int:
         return os.fork()
 
 
-def _wait(child: int, seconds: float) -> int:
-    """Wait for the end of a child, and end it if that takes too long; returns its exit status."""
-    ended = os.pidfd_open(child)
+def _wait(child: int, limits: ChildLimits, page: StepPage, mask: set[int | signal.Signals]) -> int:
+    """Take signals again (`mask`), and wait for the end of a child; returns its exit status.
+
+    Raises
+    ------
+    ChildLost
+        If it takes too long in all: it is ended.
+    """
+    ended = -1
     try:
-        heard = bool(select.select([ended], [], [], seconds)[0])
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # what came meanwhile is raised here
+        ended = os.pidfd_open(child)
+        late = _wait_until_late(ended, limits, page)
+    except ProcessLookupError:  # it is reaped already
+        return 0
     except BaseException:  # Ctrl-C
         _end(child)
         raise
     finally:
-        os.close(ended)
-    return _reap(child) if heard else _end(child)
-
-
-def _end(child: int) -> int:
-    os.kill(child, signal.SIGKILL)
+        if ended >= 0:
+            os.close(ended)
+    if late is not None:
+        _end(child)
+        raise late
     return _reap(child)
+
+
+def _wait_until_late(ended: int, limits: ChildLimits, page: StepPage) -> ChildLost | None:
+    """Wait for what is readable when the child has ended; what to say where it is too late."""
+    first, whole = PATIENCE * limits.step_seconds, _WAITS * limits.total_seconds
+    if select.select([ended], [], [], first)[0]:
+        return None
+    # Its clock does not run before its first note, and hooks of others may hang in a fork's child.
+    if not page.has_note():
+        return ChildLost(_too_long(first), page.read(), _WAITED)
+    if select.select([ended], [], [], max(0.0, whole - first))[0]:
+        return None
+    return ChildLost(_too_long(whole), page.read())
+
+
+def _end(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # as below
+        os.kill(child, signal.SIGKILL)
+    _reap(child)
 
 
 def _reap(child: int) -> int:
@@ -143,13 +178,21 @@ def _lost(status: int, limits: ChildLimits, note: StepNote) -> ChildLost:
     if status > 0:
         return ChildLost(f"it ended with status {status}", note)
     name = signal.Signals(-status).name
-    if name in _TIME_SIGNALS:
-        seconds = limits.total_seconds if name == "SIGXCPU" else limits.step_seconds
-        return ChildLost(f"it did not end within {seconds:.3g} s", note, name)
+    times = {
+        "SIGPROF": limits.step_seconds,
+        _WAITED: PATIENCE * limits.step_seconds,
+        "SIGXCPU": limits.total_seconds,
+    }
+    if name in times:
+        return ChildLost(_too_long(times[name]), note, name)
     if name == "SIGXFSZ":
         return ChildLost(f"it makes more than {limits.answer >> 20} MiB", note, name)
     meaning = f" ({SIGNAL_MEANINGS[name]})" if name in SIGNAL_MEANINGS else ""
     return ChildLost(f"it crashed with {name}{meaning}", note, name)
+
+
+def _too_long(seconds: float) -> str:
+    return f"it did not end within {float(f'{seconds:.3g}'):g} s"
 
 
 def _read_answer(answer: int, note: StepNote) -> list[Section]:

@@ -20,6 +20,7 @@ from typing import NoReturn, TypeAlias
 
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.processes.parent_death import die_with_parent
+from tvm_hetero.processes.signals import SIGNALS
 from tvm_hetero.processes.step_notes import StepPage, keep_notes
 
 Section: TypeAlias = bytes | memoryview
@@ -68,13 +69,13 @@ def be_child(
 
 
 def _restrict(limits: ChildLimits, page: StepPage) -> None:
+    # First of all: what comes then may wait for a lock that another thread held as we were forked.
+    keep_notes(page, limits.step_seconds)
     die_with_parent()
     # What the parent made is never collected here: a finalizer would end the parent's workers.
     gc.freeze()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and ends this process
     faulthandler.disable()
-    for name in _DEADLY:
-        signal.signal(signal.Signals[name], signal.SIG_DFL)
+    _handle_signals()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
@@ -83,14 +84,24 @@ def _restrict(limits: ChildLimits, page: StepPage) -> None:
     _lower(resource.RLIMIT_CPU, seconds)
     _lower(resource.RLIMIT_FSIZE, limits.answer)
     _lower(resource.RLIMIT_CORE, 0)
-    keep_notes(page, limits.step_seconds)
+
+
+def _handle_signals() -> None:
+    """Leave them to the kernel, and take those that the parent has kept from us (`forked_call`)."""
+    signal.set_wakeup_fd(-1)  # the parent's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and ends this process
+    for name in _DEADLY:
+        signal.signal(signal.Signals[name], signal.SIG_DFL)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
 def _lower(limit: int, value: int) -> None:
     """Set a limit of this process, unless it is narrower already."""
-    _, hard = resource.getrlimit(limit)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(limit, (value, hard))
+    soft, hard = resource.getrlimit(limit)
+    narrower = [given for given in (soft, hard) if given != resource.RLIM_INFINITY]
+    resource.setrlimit(limit, (min([value, *narrower]), hard))
 
 
 def _address_space() -> int:

@@ -111,14 +111,14 @@ class SignalWatch:
         """Let the main thread, which has heard, take longer for its last results."""
         self._end = time.monotonic() + seconds
 
-    def leave(self, words: str = "") -> NoReturn:
-        """End the process now, with the signal's status; one thread does it."""
+    def leave(self, words: str = "", status: int = 0) -> NoReturn:
+        """End the process now, with the signal's status, or this if none came; one thread does."""
         if not self._leaving.acquire(blocking=False):
             threading.Event().wait()  # another one does
         _write(words)
         end_descendants()
         remove_all()
-        os._exit(128 + self.number)
+        os._exit(128 + self.number if self.number else status)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.number = self.number or number

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 _BYTES = 4096
 # A step that waits (for a disk, for a core that others use) may take so many times its CPU time.
-_PATIENCE = 30.0
+PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,10 @@ class StepPage:
         phase, _, detail = self._memory[4 : 4 + size].decode(errors="replace").partition("\n")
         return StepNote(phase, detail)
 
+    def has_note(self) -> bool:
+        """Whether there is a note, if an empty one: its writer has come so far."""
+        return any(self._memory[:4])
+
     def close(self) -> None:
         """Give the memory back."""
         self._memory.close()
@@ -72,6 +76,7 @@ def keep_notes(page: StepPage, seconds: float) -> None:
         signal.signal(number, signal.SIG_DFL)  # which ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF, signal.SIGALRM})
     _start_clock()
+    page.write("", "")
 
 
 def notes_steps() -> bool:
@@ -96,4 +101,4 @@ def note_step(phase: str, detail: str = "") -> None:
 
 def _start_clock() -> None:
     signal.setitimer(signal.ITIMER_PROF, _Keeping.seconds)
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE * _Keeping.seconds)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE * _Keeping.seconds)

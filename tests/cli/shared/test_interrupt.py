@@ -7,11 +7,13 @@ import sys
 
 import pytest
 
+from tests.waiting import LIMIT
+
 # Pressed: after how many seconds; the block waits for `end`, or for searches to be stopped.
 _PROGRAM = """
 import os, signal, sys, threading, time
 from tvm_hetero.cli.shared import interrupt
-from tvm_hetero.processes.signals import make_watch
+from tvm_hetero.processes.signals import make_watch, the_watch
 from tvm_hetero.util.search_clock import is_stopped
 interrupt._PATIENCE = {patience}
 if {ours}:
@@ -22,6 +24,7 @@ def press():
         os.kill(os.getpid(), signal.SIGINT)
 def give(interrupted):
     print("given", interrupted, flush=True)
+    {giving}
     return {known}
 threading.Thread(target=press, daemon=True).start()
 latest = {latest}
@@ -37,8 +40,9 @@ print("ended", interruption.happened, is_stopped())
 def run(
     presses: list[float], *, listens: bool = False, known: bool = True, end: float = 60.0,
     patience: float = 0.05, latest: float | None = None, ours: bool = True,
+    giving: str = "pass", says: str = "",
 ) -> tuple[int, str]:  # fmt: skip
-    """Exit status and output of a block."""
+    """Exit status and output of a block; `says` is what it says on stderr."""
     code = _PROGRAM.format(
         presses=presses,
         listens=listens,
@@ -47,9 +51,12 @@ def run(
         patience=patience,
         latest=latest,
         ours=ours,
+        giving=giving,
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert not done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT
+    )
+    assert done.stderr == says
     return done.returncode, done.stdout.strip()
 
 
@@ -80,3 +87,44 @@ def test_where_nothing_is_known_the_block_goes_on() -> None:
 
 def test_a_block_that_ends_in_time_gives_its_own_answer() -> None:
     assert run([], latest=60.0, end=0.0) == (0, "ended False False")
+
+
+@pytest.mark.parametrize("presses", [[0.02], []])
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        ("OSError(28, 'No space left')", 1, "the output cannot be written: No space left"),
+        ("__import__('tvm_hetero').errors.FormatError('disk full')", 2, "disk full"),
+    ],
+)
+def test_an_answer_that_cannot_be_given_is_an_error(
+    presses: list[float], error: str, status: int, says: str
+) -> None:
+    found = run(presses, latest=0.1, giving=f"raise {error}", says=f"error: {says}\n")
+    assert found == (status, f"given {bool(presses)}")
+
+
+def test_who_reads_no_further_has_the_answer() -> None:
+    assert run([], latest=0.02, giving="raise BrokenPipeError") == (0, "given False")
+
+
+def test_while_the_answer_is_read_slowly_signals_are_heard() -> None:
+    press = "os.kill(os.getpid(), signal.{0}); time.sleep(1000)"
+    assert run([0.02], giving=press.format("SIGINT")) == (130, "given True")
+    found = run([], latest=0.02, giving=press.format("SIGTERM"), says="interrupted\n")
+    assert found == (143, "given False")
+
+
+def test_a_signal_on_its_way_decides_the_status() -> None:
+    giving = "the_watch().number = signal.SIGTERM"
+    assert run([], latest=0.02, giving=giving) == (143, "given False")
+
+
+def test_a_block_is_not_begun_after_a_signal() -> None:
+    code = _PROGRAM.format(
+        presses=[], listens=False, known=True, end=0.0, patience=60, latest=None, ours=True,
+        giving="pass",
+    ).replace("end =", "the_watch().number = signal.SIGINT\nend =")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("tvm_hetero.processes.signals.Interrupted\n")
+    assert not done.stdout

@@ -6,11 +6,13 @@ and a second thread (`_Listener`) does what is to be done:
 
     Ctrl-C          searches are told to stop (`util.search_clock`); the main thread goes on as when
                     the time is up, and has a moment for that
-    a moment later  the second thread gives the answer in its place, and ends the process
-    Ctrl-C again    the process ends at once, and nothing is given
-    the time is up, and the main thread has not ended by `latest`: the second thread answers
+    a moment later  a third thread gives the answer in its place, and ends the process
+    Ctrl-C again    the process ends at once, whatever is given
+    the time is up, and the main thread has not ended by `latest`: the third thread answers
 
-Use it around work that writes nothing, since nothing is cleaned up.
+Who reads the answer may be slow, and the second thread goes on listening meanwhile. Other signals
+are left to the watch of the process (`processes.signals`). Use it around work that writes nothing,
+since nothing is cleaned up.
 """
 
 from __future__ import annotations
@@ -19,14 +21,18 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from tvm_hetero.cli.shared.console import complain
+from tvm_hetero.errors import HeteroError
 from tvm_hetero.processes.descendants import end_descendants
-from tvm_hetero.processes.signals import INTERRUPTED, the_watch
+from tvm_hetero.processes.signals import INTERRUPTED, Interrupted, the_watch
 from tvm_hetero.util.leftovers import remove_all
 from tvm_hetero.util.search_clock import allow_searches, stop_searches
 
@@ -59,13 +65,18 @@ def interruptible(give: Give, latest: float | None = None) -> Iterator[Interrupt
     """While the block runs, Ctrl-C makes searches end with what they have.
 
     Where the main thread does not end soon, `give` is called by another one, and the process ends:
-    with status 130, or 0 where only the time was up.
+    with status 130, or 0 where only the time was up; with an error's where `give` raises one.
 
     Parameters
     ----------
     give : shows what is known so far.
     latest : the moment (of `time.monotonic`) after which the main thread is waited for no longer,
         where the process is the command's alone (`processes.signals.the_watch`).
+
+    Raises
+    ------
+    Interrupted
+        If a signal came before: what is sent again would be heard as Ctrl-C.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -73,9 +84,14 @@ def interruptible(give: Give, latest: float | None = None) -> Iterator[Interrupt
         return
     reader, writer = socket.socketpair()
     writer.setblocking(False)
+    # In this order: what the watch has heard at its own wakeup file its handler has heard too.
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     # Other handlers would raise, and what was found so far would be lost.
     handler = signal.signal(signal.SIGINT, _leave_to_listener)
-    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    if _is_ending():
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGINT, handler)
+        raise Interrupted
     listener = _Listener(reader, interruption, give, latest if the_watch() else None, before)
     listener.start()
     try:
@@ -88,6 +104,11 @@ def interruptible(give: Give, latest: float | None = None) -> Iterator[Interrupt
         listener.join()
         reader.close()
         allow_searches()
+
+
+def show_cursor() -> str:
+    """What shows it again on a terminal on which a moving line has hidden it."""
+    return "\x1b[?25h" if sys.stdout is not None and sys.stdout.isatty() else ""
 
 
 def _leave_to_listener(number: int, frame: Any) -> None:
@@ -122,10 +143,11 @@ class _Listener(threading.Thread):
             elif not (numbers := self._reader.recv(1)):
                 os.close(self._stdout)
                 return
-            elif numbers[0] == signal.SIGINT:
+            elif numbers[0] == signal.SIGINT and not _is_ending():
                 self._interrupt()
             elif self._others >= 0:
-                os.write(self._others, numbers)
+                with suppress(BlockingIOError):  # it has more than enough
+                    os.write(self._others, numbers)
 
     def _interrupt(self) -> None:
         if self._interruption.happened:
@@ -136,22 +158,48 @@ class _Listener(threading.Thread):
         stop_searches()
 
     def _answer(self) -> None:
-        """Give the answer that is known, and end the process; wait on where there is none."""
+        """Let the answer that is known be given, unless it is being given."""
         self._latest = time.monotonic() + _AGAIN
+        if self._interruption.answering.acquire(blocking=False):
+            threading.Thread(target=self._give_and_end, daemon=True).start()
+
+    def _give_and_end(self) -> None:
+        """Give the answer, and end the process; where there is none, let the block go on."""
         interrupted = self._interruption.happened
-        if not self._interruption.answering.acquire(blocking=False):
-            return
         os.dup2(self._stdout, 1)  # a solver that is chatty may have turned it elsewhere
-        given = False
-        with suppress(BrokenPipeError):
+        try:
             given = self._give(interrupted)
+        except BrokenPipeError:  # who reads it has enough
+            given = True
+        except Exception as error:
+            _end(_explain(error))
         if given or interrupted:
             _end(INTERRUPTED if interrupted else 0)
         self._interruption.answering.release()
 
 
+def _is_ending() -> bool:
+    """Whether the watch of this process has heard a signal, and ends the process."""
+    watch = the_watch()
+    return watch is not None and bool(watch.number)
+
+
+def _explain(error: Exception) -> int:
+    """Say why the answer was not given, as `cli.main` does; returns the exit status."""
+    with suppress(Exception):  # nobody reads that either; the process ends all the same
+        if isinstance(error, HeteroError):
+            complain("error", error)
+        elif isinstance(error, OSError):
+            complain("error", f"the output cannot be written: {error.strerror}")
+        else:
+            traceback.print_exception(error)
+    return error.exit_status if isinstance(error, HeteroError) else 1
+
+
 def _end(status: int) -> NoReturn:
     """End the process and its children, and leave no temporary files."""
+    if (watch := the_watch()) is not None:
+        watch.leave(status=status)
     end_descendants()
     remove_all()
     os._exit(status)

@@ -14,7 +14,7 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width, complain
-from tvm_hetero.cli.shared.interrupt import INTERRUPTED, interruptible
+from tvm_hetero.cli.shared.interrupt import INTERRUPTED, interruptible, show_cursor
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -174,16 +174,20 @@ class _Destination:
 
 def _latest(problem: Problem, ends: Deadline, time_limit: float) -> float:
     """The moment after which the solver is waited for no longer, so that the limit is kept."""
-    written = min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
-    return ends.at + _OVERRUN * max(1.0, 0.1 * time_limit) - written
+    return ends.at + _OVERRUN * max(1.0, 0.1 * time_limit) - _writing(problem, time_limit)
+
+
+def _writing(problem: Problem, time_limit: float) -> float:
+    """Seconds that an answer takes to be written and drawn."""
+    return min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
 
 
 def _give_early(
     result: _Destination, solver: str, chosen: Options, began: float, interrupted: bool
 ) -> bool:
     """Give the best so far in place of a solver that does not end; False if there is none."""
-    if sys.stdout.isatty():  # the moving line has hidden the cursor
-        typer.echo("\x1b[?25h")
+    if cursor := show_cursor():
+        typer.echo(cursor)
     assert chosen.best is not None, "it was made for this"
     answer = chosen.best.answer(time.monotonic() - began, chosen.seed)
     if answer is not None and answer.lower_bound <= 0:
@@ -229,9 +233,8 @@ def _known(answer: Schedule) -> str:
 
 def _aside(problem: Problem, time_limit: float, *, plain: bool) -> float:
     """Seconds of the limit that are kept for what comes after solving."""
-    written = min(_WRITTEN * len(problem.tasks), 0.2 * time_limit)
     plain = plain and problem.objective.kind == "throughput"
-    return written + (min(_PLAIN, 0.1 * time_limit) if plain else 0.0)
+    return _writing(problem, time_limit) + (min(_PLAIN, 0.1 * time_limit) if plain else 0.0)
 
 
 def _start(path: Path | None, problem: Problem) -> Schedule | None:
