@@ -165,6 +165,9 @@ def test_a_decoder_keeps_first_and_later_tokens_within_their_limits() -> None:
         seconds=5.0,
         batches=(2,),
     )
+    long = replace(request.classes[0], requests=(ServiceRequest(0.0, 60, 8),))
+    with pytest.raises(UsageError, match="a request of 67 tokens"):
+        choose(replace(request, classes=(long,)), Options(1.0, deadline=60.0, gap=0.1))
     answer = choose(request, Options(1.0, deadline=60.0, gap=0.1))
     (played,) = answer.choice.played
     assert {limit.name for limit in played.reached} == {"ttft p90", "tpot p99"}

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.planning.choosing.binding import BindingLimit, binding_limits
 from tvm_hetero.planning.choosing.find_choice import MachineChoice, Need, RatedRequest, find_choice
 from tvm_hetero.planning.choosing.options import check_request, plan_options, rate_options
@@ -32,9 +32,9 @@ from tvm_hetero.solvers import Options
 
 # Points of a front: combinations of variants and classes are many more.
 _MOST_POINTS = 40
-# What one plan's search may take, s; the net below it is wide: a busy machine plans the same.
-_PLAN_SECONDS, _PLAN_NET = 0.1, 60.0
-_PROGRAM_SECONDS = 10.0
+# What the search for a plan and for a choice may take, s; the net below them is wide, so that a
+# busy machine answers the same.
+_PLAN_SECONDS, _PROGRAM_SECONDS, _NET = 0.1, 10.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def rate_request(
 ) -> RatedRequest:
     """Plan and rate all options of a question (see `choose`)."""
     check_request(request)
-    plan = plan or Options(_PLAN_SECONDS, deadline=_PLAN_NET, gap=0.01, seed=request.seed)
-    program = program or Options(_PROGRAM_SECONDS, seed=request.seed)
+    plan = plan or Options(_PLAN_SECONDS, deadline=_NET, gap=0.01, seed=request.seed)
+    program = program or Options(_PROGRAM_SECONDS, deadline=_NET, seed=request.seed)
     planned = plan_options(request, plan, tell)
     rated, cut = rate_options(request, planned)
     return RatedRequest(request, planned, rated, cut, ChoicePlayer(request), program)
@@ -134,7 +134,7 @@ def find_front(case: RatedRequest, cost: str) -> tuple[MachineChoice, ...]:
     while len(found) < _MOST_POINTS:
         try:
             found.append(best_choice(case, cost, limits))
-        except InfeasibleError:
+        except (InfeasibleError, SolverError):
             break
         limits = replace(limits, least_mean=_points(case, found[-1]) + 1)
     # One that needs a margin may cost more than a better one.
@@ -164,5 +164,5 @@ def _better(case: RatedRequest, choice: MachineChoice, cost: str) -> MachineChoi
     need = full_need(case.request)
     try:
         return best_choice(case, cost, ChoiceLimits(need, least_mean=_points(case, choice) + 1))
-    except InfeasibleError:
+    except (InfeasibleError, SolverError):
         return None

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tvm_hetero.errors import SolverError
 from tvm_hetero.planning.choosing.find_choice import MachineChoice, RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption, rate_options
 from tvm_hetero.planning.choosing.program import (
@@ -20,7 +21,6 @@ from tvm_hetero.planning.choosing.program import (
     MONEY,
     POINTS,
     ChoiceLimits,
-    ProgramAnswer,
     solve_program,
 )
 from tvm_hetero.planning.choosing.request import SpendingLimit
@@ -42,7 +42,11 @@ def binding_limits(
     """All limits that bind, as far as each by itself does."""
     unit = {"price": MONEY, "energy": MILLIWATT, "accuracy": POINTS * case.request.count}[goal]
     found = []
-    for what, answer in _relaxed(case, choice, goal):
+    for what, limits, rated in _relaxed(case, choice):
+        try:
+            answer = solve_program(case.request, rated, limits, case.options, goal)
+        except SolverError:
+            continue  # nothing in the time says nothing of the limit
         value = answer.value / unit
         if value > choice.value if goal == "accuracy" else value < choice.value:
             found.append(BindingLimit(what, value))
@@ -50,18 +54,14 @@ def binding_limits(
 
 
 def _relaxed(
-    case: RatedRequest, choice: MachineChoice, goal: str
-) -> Iterator[tuple[str, ProgramAnswer]]:
-    """Each limit, and the program's answer without it."""
+    case: RatedRequest, choice: MachineChoice
+) -> Iterator[tuple[str, ChoiceLimits, tuple[RatedOption, ...]]]:
+    """Each limit, and what the program is asked without it."""
     request, limits = case.request, ChoiceLimits(choice.need)
-
-    def solve(given: ChoiceLimits, rated: tuple[RatedOption, ...] = case.rated) -> ProgramAnswer:
-        return solve_program(request, rated, given, case.options, goal)
-
     for k, served in enumerate(request.classes):
         if served.least_accuracy > min(each.accuracy for each in request.variants):
             what = f"accuracy of at least {served.least_accuracy:g} for {served.name}"
-            yield what, solve(replace(limits, without_floor=frozenset({k})))
+            yield what, replace(limits, without_floor=frozenset({k})), case.rated
     used: dict[str, int] = {}
     for rated, count in choice.replicas:
         name = rated.option.machine.name
@@ -69,11 +69,12 @@ def _relaxed(
     for machine in request.machines:
         if used.get(machine.name) == machine.available:
             more = {machine.name: machine.available + 1}
-            yield f"{machine.available} x {machine.name}", solve(replace(limits, available=more))
+            what = f"{machine.available} x {machine.name}"
+            yield what, replace(limits, available=more), case.rated
     if request.budget != SpendingLimit():
-        yield "budget", solve(replace(limits, spending=False))
+        yield "budget", replace(limits, spending=False), case.rated
     for k in range(len(request.classes)):
-        yield f"SLO of {request.classes[k].name} (twice as long)", solve(limits, _longer(case, k))
+        yield f"SLO of {request.classes[k].name} (twice as long)", limits, _longer(case, k)
 
 
 def _longer(case: RatedRequest, k: int) -> tuple[RatedOption, ...]:

@@ -151,6 +151,7 @@ def _rate_group(
 ) -> None:
     """The options of one variant and machine for class k, the most promising first."""
     served = request.classes[k]
+    _check_context(served, group[0])
     bounds = {option.batch: most_share(option, served) for option in group}
     kept: list[RatedOption] = []
     for option in sorted(group, key=lambda each: (-bounds[each.batch], -each.batch)):
@@ -174,6 +175,16 @@ def _rate_group(
             cut.append(CutOption(each.option, k, each.capacity, found, simulated=True))
         kept.append(found)
     rated += kept
+
+
+def _check_context(served: RequestClass, option: ReplicaOption) -> None:
+    """Refuse requests that a decoder's caches have no room for (the last token needs none)."""
+    longest = max(each.prompt + each.output - 1 for each in served.requests)
+    if option.context and longest > option.context:
+        raise UsageError(
+            f"class {served.name!r} has a request of {longest} tokens, and the caches of variant "
+            f"{option.variant.name!r} have {option.context}; set its parameters: {{context: ...}}"
+        )
 
 
 def _dominates(request: ChoiceRequest, one: RatedOption, other: RatedOption) -> bool:

@@ -86,15 +86,16 @@ def played_rows(request: ChoiceRequest, choice: MachineChoice) -> list[list[str]
 
 def neighbour_lines(answer: ChoiceAnswer) -> list[str]:
     """What the next cheaper and the next better choice would give up."""
-    choice = answer.choice
+    request, choice = answer.case.request, answer.choice
+    unit = UNIT["energy" if request.goal == "energy" else "price"]
     lines = []
     if answer.cheaper is None:
         lines.append("Cheaper: nothing that keeps the SLO, with whatever accuracy.")
     else:
         less = answer.cheaper
         lines.append(
-            f"Cheaper: {less.price:.4g} an hour gives up {choice.accuracy - less.accuracy:.3g} of "
-            f"accuracy ({replica_words(answer.case.request, less)})."
+            f"Cheaper: {cost_of(request, less):.4g} {unit} gives up "
+            f"{choice.accuracy - less.accuracy:.3g} of accuracy ({replica_words(request, less)})."
         )
     if answer.better is None:
         lines.append("Better: nothing is more accurate within the question.")
@@ -102,10 +103,15 @@ def neighbour_lines(answer: ChoiceAnswer) -> list[str]:
         more = answer.better
         lines.append(
             f"Better: {more.accuracy - choice.accuracy:.3g} more accuracy costs "
-            f"{more.price - choice.price:.4g} more an hour "
-            f"({replica_words(answer.case.request, more)})."
+            f"{cost_of(request, more) - cost_of(request, choice):.4g} more {unit} "
+            f"({replica_words(request, more)})."
         )
     return lines
+
+
+def cost_of(request: ChoiceRequest, choice: MachineChoice) -> float:
+    """What the front sets against accuracy: watts as the program counts them, or the price."""
+    return choice.value if request.goal == "energy" else choice.price
 
 
 def binding_lines(answer: ChoiceAnswer) -> list[str]:

@@ -13,6 +13,7 @@ from tvm_hetero.planning.choosing.answer import ChoiceAnswer
 from tvm_hetero.planning.choosing.find_choice import MachineChoice
 from tvm_hetero.report.planning.choice import (
     binding_lines,
+    cost_of,
     describe_search,
     front_row,
     neighbour_lines,
@@ -66,7 +67,7 @@ def choice_page(answer: ChoiceAnswer) -> Page:
     """The page of an answer."""
     request, choice = answer.case.request, answer.choice
     picture = SvgPicture(
-        "Price and accuracy",
+        "What accuracy costs",
         front_svg(answer),
         _STYLE,
         "Each point is the cheapest choice of its accuracy that keeps every SLO; the ring is the "
@@ -104,18 +105,18 @@ def choice_page(answer: ChoiceAnswer) -> Page:
 
 
 def front_svg(answer: ChoiceAnswer) -> str:
-    """The front as SVG: price to the right, accuracy upwards."""
-    points = [*answer.front, answer.choice]
-    x = _axis([each.price for each in points], _LEFT, _WIDTH - _RIGHT)
+    """The front as SVG: price (or watts, if they are the goal) to the right, accuracy upwards."""
+    request, points = answer.case.request, [*answer.front, answer.choice]
+    x = _axis([cost_of(request, each) for each in points], _LEFT, _WIDTH - _RIGHT)
     y = _axis([each.accuracy for each in points], _HEIGHT - _FOOT, _TOP)
     parts = [f'<svg class="front" xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" '
              f'height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}">']  # fmt: skip
-    parts += _grid_lines(x, y)
-    line = " ".join(f"{x.at(e.price):.1f},{y.at(e.accuracy):.1f}" for e in answer.front)
+    parts += _grid_lines(x, y, "watts" if request.goal == "energy" else "price, an hour")
+    line = " ".join(f"{x.at(cost_of(request, e)):.1f},{y.at(e.accuracy):.1f}" for e in answer.front)
     parts.append(f'<polyline class="line" points="{line}"/>')
     parts += [_dot(answer, each, x, y) for each in answer.front]
     parts.append(
-        f'<circle class="answer" cx="{x.at(answer.choice.price):.1f}" '
+        f'<circle class="answer" cx="{x.at(cost_of(request, answer.choice)):.1f}" '
         f'cy="{y.at(answer.choice.accuracy):.1f}" r="{_ANSWER}">{_tip(answer, answer.choice)}'
         "</circle></svg>"
     )
@@ -128,7 +129,7 @@ def _axis(values: Sequence[float], begin: float, end: float) -> _FrontScale:
     return _FrontScale(max(0.0, low - room), high + room, begin, end)
 
 
-def _grid_lines(x: _FrontScale, y: _FrontScale) -> Iterator[str]:
+def _grid_lines(x: _FrontScale, y: _FrontScale, cost: str) -> Iterator[str]:
     for value in x.ticks():
         at = f"{x.at(value):.1f}"
         yield f'<line class="grid" x1="{at}" x2="{at}" y1="{y.begin}" y2="{y.end}"/>'
@@ -137,13 +138,14 @@ def _grid_lines(x: _FrontScale, y: _FrontScale) -> Iterator[str]:
         at = f"{y.at(value):.1f}"
         yield f'<line class="grid" x1="{x.begin}" x2="{x.end}" y1="{at}" y2="{at}"/>'
         yield f'<text x="{x.begin - 8}" y="{at}" text-anchor="end">{value:.4g}</text>'
-    yield f'<text x="{x.end}" y="{y.begin + 38}" text-anchor="end">price, an hour</text>'
+    yield f'<text x="{x.end}" y="{y.begin + 38}" text-anchor="end">{cost}</text>'
     yield f'<text x="{x.begin - 60}" y="{y.end - 6}">accuracy</text>'
 
 
 def _dot(answer: ChoiceAnswer, choice: MachineChoice, x: _FrontScale, y: _FrontScale) -> str:
+    cost = cost_of(answer.case.request, choice)
     return (
-        f'<circle cx="{x.at(choice.price):.1f}" cy="{y.at(choice.accuracy):.1f}" r="{_DOT}">'
+        f'<circle cx="{x.at(cost):.1f}" cy="{y.at(choice.accuracy):.1f}" r="{_DOT}">'
         f"{_tip(answer, choice)}</circle>"
     )
 
