@@ -95,7 +95,9 @@ def rated(request: ChoiceRequest) -> RatedRequest:
         for o in planned()
     )  # fmt: skip
     kept, cut = rate_options(request, options)
-    return RatedRequest(request, options, kept, cut, ChoicePlayer(request), Options(5.0, deadline=600.0))
+    return RatedRequest(
+        request, options, kept, cut, ChoicePlayer(request), Options(5.0, deadline=600.0)
+    )
 
 
 def random_question(seed: int) -> ChoiceRequest:
