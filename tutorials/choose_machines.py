@@ -1,8 +1,8 @@
 """Which machines should tag photos? A question in plain words, and a picture at the end.
 
-    "Photos come in at 900 a second while people look on, and each should have its tags within 15 ms,
-     99 times out of 100. At night 400 a second more are worked off in bursts; half a second is
-     fine, but the tags have to be better. What shall we rent, and what would it cost to be better?"
+    "Photos come in at 900 a second while people look on, and each should have its tags within
+     15 ms, 99 times out of 100. At night 400 a second more are worked off in bursts; half a second
+     is fine, but the tags have to be better. What shall we rent, and what would better tags cost?"
 
 Run it from the repository, after ``make setup``; TVM is not needed:
 
@@ -26,8 +26,8 @@ from tvm_hetero.report.planning.choice_page import choice_page
 from tvm_hetero.report.schedule.html import report_html
 from tvm_hetero.util.documents import parse_document, write_atomic
 
-# Accuracies are ImageNet top-1 of torchvision's first weights; prices are dollars an hour, on demand
-# in us-east-1 in 2024 (a quarter of AWS g4dn.12xlarge and of g6.12xlarge).
+# Accuracies are ImageNet top-1 of torchvision's first weights; prices are dollars an hour, on
+# demand in us-east-1 in 2024 (a quarter of AWS g4dn.12xlarge and of g6.12xlarge).
 QUESTION = """
 format: tvm-hetero/choice-request/1
 name: photos
@@ -72,7 +72,7 @@ def main(page: Path = Path("choice.html")) -> ChoiceAnswer:
             print(f"3. {name}: {limit.name} {1e3 * seconds:.1f} of {1e3 * limit.seconds:.0f} ms")
 
     # ---------------------------------------------------------------- 4. what else?
-    # What is cheaper gives up accuracy, what is better costs more, and a limit that binds has a price.
+    # What is cheaper gives up accuracy, what is better costs more, and what binds has its price.
     for line in (*neighbour_lines(answer), *binding_lines(answer)):
         print(f"4. {line}")
 

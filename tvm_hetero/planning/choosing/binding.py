@@ -1,7 +1,7 @@
 """What binds: limits that are relaxed one at a time, and what the answer were worth then.
 
     accuracy     a class takes any variant
-    machine      one more could be had
+    machine      one more of a kind could be had, whether all of them are in use or not
     budget       there is none
     SLO          a class's limits are twice as long; what each option carries is simulated anew
 
@@ -62,15 +62,10 @@ def _relaxed(
         if served.least_accuracy > min(each.accuracy for each in request.variants):
             what = f"accuracy of at least {served.least_accuracy:g} for {served.name}"
             yield what, replace(limits, without_floor=frozenset({k})), case.rated
-    used: dict[str, int] = {}
-    for rated, count in choice.replicas:
-        name = rated.option.machine.name
-        used[name] = used.get(name, 0) + count
     for machine in request.machines:
-        if used.get(machine.name) == machine.available:
-            more = {machine.name: machine.available + 1}
-            what = f"{machine.available} x {machine.name}"
-            yield what, replace(limits, available=more), case.rated
+        more = {machine.name: machine.available + 1}
+        what = f"{machine.available} x {machine.name}"
+        yield what, replace(limits, available=more), case.rated
     if request.budget != SpendingLimit():
         yield "budget", replace(limits, spending=False), case.rated
     for k in range(len(request.classes)):
