@@ -13,7 +13,6 @@ load and are made once; `seconds` of a row has their time in it, as if they had 
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any
 from benchmarks.choosing.cases import question
 from benchmarks.choosing.traces import LOADS
 from benchmarks.documents import write_document
-from benchmarks.parts import by, percent, table
+from benchmarks.quoted.choosing import rule_table
 from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.answer import best_choice, find_front
@@ -138,24 +137,6 @@ def _machines(choice: MachineChoice) -> dict[str, int]:
         name = rated.option.machine.name
         counts[name] = counts.get(name, 0) + count
     return dict(sorted(counts.items()))
-
-
-def rule_table(rows: Sequence[Row]) -> str:
-    """How far below each rule our price is, in the mean over the questions that it answers."""
-    answered = [row for row in rows if "price" in row]
-    lines = []
-    for load, own in by(answered, "load").items():
-        cells = []
-        for name in RULES:
-            known = [r for r in own if r["rules"][name] is not None]
-            less = [1 - r["price"] / r["rules"][name] for r in known]
-            mean = percent(statistics.fmean(less)) if less else "-"
-            cells.append(f"{mean} ({len(known)})")
-        gap = max(r["gap"] for r in own)
-        longest = max(r["cpu_seconds"] for r in own)
-        lines.append([f"{load}, {len(own)} questions", *cells, percent(gap), f"{longest:.0f}"])
-    heads = [f"below {name}" for name in RULES]
-    return table(["price, less", *heads, "largest gap", "longest, s of CPU"], lines)
 
 
 if __name__ == "__main__":

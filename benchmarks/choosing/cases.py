@@ -37,11 +37,11 @@ _ACCURACY = {"resnet50": 76.13, "resnet152": 78.31, "vit-base": 81.07}
 _HALF_COSTS = 0.05
 # Of a class: the limit at p99 is drawn from the first two, s; the least accuracy from the others.
 _CLASSES = {
-    "interactive": (0.008, 0.02, (0.0, 76.0)),
+    "interactive": (0.003, 0.02, (0.0, 76.0)),
     "normal": (0.02, 0.08, (76.0, 78.0)),
     "background": (0.1, 0.5, (78.3, 81.0)),
 }
-_RATES = (600.0, 6000.0)
+_RATES = (1000.0, 10000.0)
 
 
 def machines(available: dict[str, int]) -> tuple[MachineOffer, ...]:
@@ -85,12 +85,12 @@ def question(kind: str, seed: int, seconds: float, *, small: bool = False) -> Ch
     draw = random.Random(f"{kind} {seed}")
     classes = []
     for i, (name, (least, most, floors)) in enumerate(_CLASSES.items()):
-        rate = _log_uniform(draw, *_RATES) / (30 if small else 1)
+        rate = _log_uniform(draw, *_RATES) / (50 if small else 1)
         requests = draw_load(kind, rate, seconds, 100 * seed + i)
         slo = (SloLimit("latency", 99, _log_uniform(draw, least, most)),)
         floor = draw.choice(floors) if not small else 0.0
         classes.append(RequestClass(name, requests, slo, floor))
-    available = {name: draw.randint(2, 8) for name in _RENTED}
+    available = {name: draw.randint(1, 6) for name in _RENTED}
     if small:
         available = {name: available[name] for name in ("t4", "l4")}
     return ChoiceRequest(
