@@ -67,7 +67,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("convolution", "quantized", "recurrent"), ("rules",), ("tuning",), ("",),
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
-    "planning": (("helix",), ("",)),
+    "planning": (("helix",), ("",), ("choosing",), ("choosing.rules",)),
     "report": (("", "schedule"), ("online", "planning", "run")),
     "serve": (
         ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",),

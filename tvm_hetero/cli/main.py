@@ -24,6 +24,7 @@ from tvm_hetero.cli.verbs import (
     adapt,
     bench,
     check,
+    choose,
     cluster,
     demo,
     devices,
@@ -164,6 +165,7 @@ app.command("record")(record.record)
 app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
 app.command("place-layers")(place_layers.place_layers)
+app.command("choose")(choose.choose)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
