@@ -20,12 +20,13 @@ Cell = Mapping[str, Row]
 def tables(document: Document) -> list[str]:
     """All tables of the page, in its order."""
     rows = by(document["rows"], "measure")
+    free = [row for row in document["rows"] if "free_latency" in row]
     return [
         summary_table(cells_of(rows["poisson"])),
         violation_table(rows["poisson"]),
         pool_table(cells_of(rows["poisson"])),
         *(stress_table(rows[measure], measure) for measure in ("bursts", "off")),
-        free_table([*rows["half without"], *rows["all without"]]),
+        *([free_table(free)] if free else []),
     ]
 
 

@@ -18,7 +18,7 @@ the price is 0 and every query is worth its places.
 Time in which nothing runs and nothing waits counts as arrivals that were not lost, a quarter
 (`_IDLE`) of those that the pool could have served in it: each makes the oldest one forgotten, so
 that an overload that has ended refuses nobody, however few come after it. All of them would make a
-pause between two bursts the end of it (`benchmarks.accordion`).
+pause between two bursts the end of it (benchmarks/accordion.py).
 
 `spare` places are kept from widening, for queries that come and cannot wait. It begins with half
 of the pool; one more after a query was refused that would have had a place, had others not been
