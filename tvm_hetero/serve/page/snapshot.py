@@ -57,6 +57,7 @@ class ModelFigures:
     latency, bins : of answered queries; bins as (upper end, count), each from the end before it.
     refused : of the minute, by reason; lost : those that failed or came to their deadline.
     met, missed : of the minute's queries that had an objective.
+    joined, batches : of the minute: queries computed together with others, and runs that did it.
     """
 
     name: str
@@ -75,6 +76,8 @@ class ModelFigures:
     lost: dict[str, int]
     met: int
     missed: int
+    joined: int
+    batches: int
     decoder: DecoderFigures | None
 
 
@@ -159,6 +162,8 @@ def _model(
         lost={each: outcomes[each] for each in ("failed", "deadline") if outcomes[each]},
         met=sum(row.met for row in minute),
         missed=sum(row.missed for row in minute),
+        joined=sum(row.joined for row in minute),
+        batches=sum(row.batches for row in minute),
         decoder=_decoder(minute) if model and model.decoder else None,
     )
 
