@@ -28,7 +28,8 @@ Character CharacterAt(const std::string& text, size_t at) {
     code = code << 6 | (byte(at + i) & 0x3f);
   }
   constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < least[bytes] || code > 0x10ffff) return {kNone, 1};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < least[bytes] || code > 0x10ffff || is_surrogate) return {kNone, 1};
   return {code, bytes};
 }
 
