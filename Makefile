@@ -99,7 +99,7 @@ tests: peers node-clients browser
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
 # random models against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all
 # solvers) against complete search (2,000
-# problems take 600 s), broken requests to a server, broken folders and files, nodes lost, signals to
+# problems take 600 s), broken requests to a server, broken folders, files and artifacts, nodes lost, signals to
 # verbs: make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers lm-eval locust
@@ -115,6 +115,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.model_folders --count 2000
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000
+	$(BIN)/python -m tests.fuzz.artifacts --count 2000 --keep build/fuzz/artifacts
 	$(BIN)/python -m tests.fuzz.cluster_losses --rounds 20
 	$(BIN)/python -m tests.fuzz.signals --seconds $(SECONDS)
 

@@ -96,7 +96,7 @@ class PageSnapshot:
 
     Attributes
     ----------
-    now, started : by `time.time`.
+    now, started : by `time.time`; where that clock was set, both by what it says now.
     slowest : the answered query of the minute that took longest.
     """
 
@@ -115,13 +115,14 @@ def take_snapshot(
     context: ServeContext, metrics: ServerMetrics, pictures: PlanPictures
 ) -> PageSnapshot:
     """The document of this moment."""
+    now = time.time()
     second = metrics.ledger.second
     rows = {name: metrics.ledger.recent(name).before(second) for name, _ in context.repository}
     slow = [row.slowest for minute in rows.values() for row in minute if row.slowest]
     return PageSnapshot(
         version=__version__,
-        now=time.time(),
-        started=context.started,
+        now=now,
+        started=now - (time.monotonic() - context.began),
         draining=context.draining,
         cpu=metrics.sampler.cpu,
         models=[
