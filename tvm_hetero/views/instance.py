@@ -44,6 +44,8 @@ from tvm_hetero.views.one_stop_paths import one_stop
 Hop = tuple[int, int]
 # For each task the elements of its parts; a task that is not named runs whole.
 Division = Mapping[str, Sequence[Sequence[int]]]
+# Times between all devices that are kept, for copies of several sizes.
+_MOST_TIMES = 16_000_000
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,8 @@ class Instance:
             ):
                 found[j, k] = seconds if known else self.copy_seconds(j, k, nbytes)
             np.fill_diagonal(found, 0.0)
+            if len(self._copies) * found.size > _MOST_TIMES:
+                self._copies.clear()
             self._copies[nbytes] = found
         return self._copies[nbytes]
 
