@@ -27,6 +27,7 @@ from tvm_hetero.cli.verbs import (
     cluster,
     demo,
     devices,
+    doctor,
     generate,
     load_test,
     onnx_check,
@@ -174,6 +175,7 @@ app.command("solvers")(solvers.solvers)
 app.command("tune")(tune.tune)
 app.command("zoo")(zoo.zoo)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 
 
 def main(argv: list[str] | None = None) -> int:
