@@ -233,6 +233,7 @@ setup(
         "tvm_hetero": [
             "py.typed",
             "platforms/*.yaml",
+            "report/explorer/static/*",
             "serve/http/openapi/*.json",
             "serve/page/static/*",
             "zoo/data/*.json",

@@ -68,7 +68,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "planning": (("helix",), ("",)),
-    "report": (("", "schedule"), ("online", "planning", "run")),
+    "report": (("", "schedule"), ("explorer",), ("online", "planning", "run")),
     "serve": (
         ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",),
         ("metrics", "traces"), ("http",),

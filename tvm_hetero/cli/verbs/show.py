@@ -228,6 +228,7 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
 
 def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
     """Write the page about a plan, with its explanation where the problem is known."""
+    from tvm_hetero.report.explorer.page_part import explorer_part
     from tvm_hetero.report.schedule.explain import explain
     from tvm_hetero.report.schedule.explain_text import assess_schedule, explain_tables
     from tvm_hetero.report.schedule.html import report_html
@@ -239,7 +240,10 @@ def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
         explanation = explain(problem, schedule)
         more = explain_tables(explanation, schedule, problem)
         page = replace(
-            page, tables=[*more, *page.tables], verdict=assess_schedule(explanation, schedule)
+            page,
+            tables=[*more, *page.tables],
+            verdict=assess_schedule(explanation, schedule),
+            interactive=[explorer_part(problem, schedule)],
         )
     write_atomic(path, report_html(page))
 
