@@ -129,7 +129,7 @@ app = typer.Typer(
     cls=Verbs,
     help="One neural network on heterogeneous devices at once, scheduled with a proof of quality.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
