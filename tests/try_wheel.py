@@ -78,7 +78,7 @@ class Trial:
         """The scheduling half: no compiler, no TVM."""
         assert "Commands:" in self.run("tvm-hetero", "--help")
         self.run("tvm-hetero", "--version")
-        self.run("tvm-hetero", "zoo", "inception_v3", "--platform", "sched-nvl", "-o", "p.json")
+        self.run("tvm-hetero", "zoo", "inception-v3", "--platform", "sched-nvl", "-o", "p.json")
         self.run("tvm-hetero", "zoo", "layers-yolov3")
         self.run("tvm-hetero", "schedule", "p.json", "--time-limit", "5", "-o", "s.json")
         assert "valid" in self.run("tvm-hetero", "check", "p.json", "s.json")

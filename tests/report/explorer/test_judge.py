@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from tests.report.explorer.node_judge import NodeJudge
 from tests.strategies import orders, problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.check.value import objective_value
-from tvm_hetero.problem import Problem
+from tvm_hetero.platform import Device, Fabric, Platform
+from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import KINDS
 from tvm_hetero.problem.schedule import Schedule, SingleDevice, schedule_to_dict
 from tvm_hetero.problem.simulate import simulate
@@ -76,6 +78,61 @@ def test_what_is_wrong_with_a_schedule_is_wrong_by_the_same_rules(
     assert [(v["rule"], v["amount"]) for v in told] == [
         (v.rule, pytest.approx(v.amount, rel=1e-9, abs=1e-12)) for v in found
     ], (told, found)
+
+
+def small(objective: Objective, memory: int | None = None, color: str | None = None) -> Problem:
+    """A chain of three tasks on two devices with a link each way."""
+    tasks = [Task("a", output_bytes=8, color=color), Task("b", color=color), Task("c")]
+    row = {"d": Cost(((1, 1.0),)), "e": Cost(((1, 2.0),))}
+    figures = {"watts": 1.0, "memory": memory}
+    return Problem(
+        TaskGraph(tasks, [Edge("a", "b", 8), Edge("b", "c", 8)]),
+        dict.fromkeys(("a", "b", "c"), row),
+        Platform((Device("d", **figures), Device("e", **figures)), (), (Fabric("node0", 8.0),)),
+        objective,
+    )
+
+
+def change(schedule: Schedule, i: int, **fields: Any) -> Schedule:
+    runs = list(schedule.executions)
+    runs[i] = replace(runs[i], **fields)
+    return replace(schedule, executions=tuple(runs))
+
+
+LATENCY = small(Objective())
+BROKEN: dict[str, tuple[Problem, Callable[[Schedule], Schedule], int]] = {
+    "durations": (LATENCY, lambda s: change(s, 2, start=s.executions[2].start - 0.5), 1),
+    "colors": (small(Objective(), color="x"), lambda s: s, 1),
+    "resources": (LATENCY, lambda s: change(s, 2, start=0.0, end=1.0), 2),
+    "copies gone": (LATENCY, lambda s: replace(s, copies=s.copies[1:]), 3),
+    "copies unneeded": (
+        LATENCY,
+        lambda s: change(s, 1, device="d", end=s.executions[1].end - 1),
+        3,
+    ),
+    "inputs": (LATENCY, lambda s: change(s, 1, start=0.0, end=2.0), 5),
+    "memory": (small(Objective(), memory=7), lambda s: s, 6),
+    "limit": (small(Objective("energy", latency_limit=0.5)), lambda s: s, 7),
+    "value": (LATENCY, lambda s: replace(s, value=1.0), 7),
+    "stages": (small(Objective("throughput", contiguous=True)), lambda s: s, 8),
+    "words": (LATENCY, lambda s: replace(s, lower_bound=1e9), 0),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_rule_is_judged(node: NodeJudge, name: str) -> None:
+    """Each is broken by a schedule of a, b and c on d, e and d; random ones may miss one."""
+    problem, spoiled, rule = BROKEN[name]
+    executions, copies = simulate(problem, [("a", "d", (0,)), ("b", "e", (0,)), ("c", "d", (0,))])
+    value = objective_value(problem, executions, copies)
+    kind = problem.objective.kind
+    schedule = spoiled(Schedule(problem.digest, "x", kind, executions, copies, value, 0.0))
+    told = node.ask(data=problem_data(problem), document=schedule_to_dict(schedule))
+    found = check_schedule(problem, schedule)
+    assert rule in {violation.rule for violation in found}
+    assert [(v["rule"], v["amount"]) for v in told] == [
+        (v.rule, pytest.approx(v.amount)) for v in found
+    ]
 
 
 def spoil(problem: Problem, schedule: Schedule, data: st.DataObject) -> Schedule:
