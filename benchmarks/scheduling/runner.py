@@ -17,6 +17,8 @@ from tvm_hetero.solvers import Options, solve
 
 Row = dict[str, Any]
 Make = Callable[[], Problem]
+# Searches of less than so many seconds are cut after so many.
+_BRIEF, _PATIENCE = 1.0, 10.0
 
 
 def zoo_case(name: str, platform: str, objective: Objective | None = None, **sizes: Any) -> Problem:
@@ -74,9 +76,12 @@ def cut_after(time_limit: float) -> float | None:
     """Wall seconds after which the clock cuts a search; None of a machine that has time for us.
 
     Where more processes want to run than there are cores, it cuts as much later: what is found
-    then depends on the work that the limit stands for, not on what others do.
+    then depends on the work that the limit stands for, not on what others do. Of a small limit one
+    turn of another process is a large part, and the load of the last minute says little of it.
     """
     crowd = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    if time_limit < _BRIEF:
+        return _PATIENCE
     return time_limit * (1 + crowd) if crowd > 0.6 else None
 
 
