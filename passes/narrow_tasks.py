@@ -11,6 +11,7 @@ reads a plan sees it. Ids begin with the task's position in any case.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,9 +23,10 @@ from tvm_hetero.kernels.narrow_kernel import NarrowKernel, narrow_kernel
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.passes.lowered_main import KernelCall, original_position, read_main, tensor_bytes
+from tvm_hetero.passes.lowered_main import KernelCall, original_position, read_main
 
 SUFFIX = "_bfloat16"
+_WORD_BYTES = 4
 
 
 def narrow_name(kernel: str) -> str:
@@ -59,9 +61,9 @@ def _weights_of(call: KernelCall, narrow: NarrowKernel) -> Any | None:
 
 def as_kernel(kernel: Kernel, narrow: NarrowKernel) -> Kernel:
     """A kernel in bfloat16, to ask a cost model about; its weights are half as many bytes."""
-    weights = tensor_bytes(kernel.func.params[narrow.weights].ty)
-    name, size = narrow_name(kernel.name), kernel.bytes - weights / 2
-    return replace(kernel, name=name, func=narrow.func, bytes=size)
+    words = math.prod(int(extent) for extent in narrow.func.params[narrow.weights].shape)
+    size = kernel.bytes - words * _WORD_BYTES
+    return replace(kernel, name=narrow_name(kernel.name), func=narrow.func, bytes=size)
 
 
 def narrow_tasks(

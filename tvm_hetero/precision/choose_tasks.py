@@ -1,0 +1,181 @@
+"""Which tasks are computed in bfloat16, so that outputs stay near those of float32.
+
+Problem
+    Task t gains g(t) seconds in bfloat16, and its change alone makes the error e(t) of the outputs,
+    measured on inputs for calibration. Which tasks gain the most while all together make an error
+    of at most A?
+
+Model
+    Errors of roundings are independent, so that of a set S is about the root of the sum of their
+    squares. A knapsack of the weights e(t)^2 chooses the tasks (`knapsack`), within a budget B.
+
+        predicted(S) = f * sqrt(sum of e(t)^2 over S)
+
+    The factor f says how far the model is off for this network; it is measured on all tasks that
+    gain, and the first budget is (A / f)^2.
+
+Belief
+    No choice is believed before the whole network was run with it. All tasks come first: where they
+    keep A, nothing is left to choose. Then budgets are halved between the largest that held and the
+    smallest that did not, `_ROUNDS` times. Inputs that are held out only ever withdraw tasks: what
+    calibration lets pass must hold on them too. With no task left the error is 0, so it ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm_hetero.precision.knapsack import Filling, fill_knapsack
+from tvm_hetero.precision.network_runner import NetworkRunner, NetworkTrace
+from tvm_hetero.precision.output_error import Metric, error_by
+
+_ROUNDS = 6
+# Of the budget that the model says, so that the first try mostly holds.
+_CAUTION = 0.9
+
+Inputs = Mapping[str, Any]
+Tell = Callable[[int, int], None]
+
+
+class CalibratedNetwork:
+    """A network and the inputs on which its errors are measured.
+
+    Parameters
+    ----------
+    runner : runs it.
+    inputs, held_out : for calibration, and others.
+    metric : what an error is.
+    """
+
+    def __init__(
+        self,
+        runner: NetworkRunner,
+        inputs: Sequence[Inputs],
+        held_out: Sequence[Inputs],
+        metric: Metric | None,
+    ) -> None:
+        self._runner, self._metric = runner, metric
+        self._inputs = [runner.trace(values) for values in inputs]
+        self._held_out = [runner.trace(values) for values in held_out]
+
+    def error(self, chosen: Collection[str]) -> float:
+        """The largest error on the inputs for calibration with the `chosen` tasks in bfloat16."""
+        return self._error(self._inputs, chosen) or 0.0
+
+    def held_out_error(self, chosen: Collection[str]) -> float | None:
+        """That on the inputs that are held out; None where there are none."""
+        return self._error(self._held_out, chosen)
+
+    def _error(self, traces: Sequence[NetworkTrace], chosen: Collection[str]) -> float | None:
+        found = [
+            error_by(self._metric, trace.outputs, self._runner.rerun(trace, chosen))
+            for trace in traces
+        ]
+        return max(found, default=None)
+
+
+@dataclass(frozen=True)
+class ChosenTasks:
+    """Tasks that are computed in bfloat16.
+
+    Attributes
+    ----------
+    tasks : their ids, in order.
+    alone : the error that each makes by itself.
+    predicted : the error of all, by the model.
+    measured, held_out : as it was measured.
+    gain_bound : what no choice within the same budget gains more than (s).
+    """
+
+    tasks: tuple[str, ...]
+    alone: Mapping[str, float]
+    predicted: float
+    measured: float
+    held_out: float | None
+    gain_bound: float
+
+
+def choose_tasks(
+    network: CalibratedNetwork,
+    gains: Mapping[str, float],
+    accuracy: float,
+    tell: Tell = lambda done, total: None,
+) -> ChosenTasks:
+    """Choose the tasks that gain the most within an error.
+
+    Parameters
+    ----------
+    network
+        Where errors are measured.
+    gains
+        Of each task that gains in bfloat16: seconds, above 0.
+    accuracy
+        The largest error that the outputs may have.
+    tell
+        Told of each task that has been tried by itself.
+    """
+    alone: dict[str, float] = {}
+    for done, task in enumerate(gains, start=1):
+        alone[task] = network.error([task])
+        tell(done, len(gains))
+    search = _Search(network, gains, alone, accuracy)
+    everything = search.look(math.inf)
+    return everything if search.holds(everything) else search.divide(everything)
+
+
+@dataclass
+class _Search:
+    """Budgets that held, and budgets that did not."""
+
+    network: CalibratedNetwork
+    gains: Mapping[str, float]
+    alone: Mapping[str, float]
+    accuracy: float
+    factor: float = 1.0
+
+    def look(self, budget: float) -> ChosenTasks:
+        """What the knapsack chooses within a budget of squares, measured."""
+        names = list(self.gains)
+        squares = [self.alone[name] ** 2 for name in names]
+        filling = fill_knapsack([self.gains[name] for name in names], squares, budget)
+        return self._measured([names[i] for i in filling.chosen], filling)
+
+    def _measured(self, tasks: Sequence[str], filling: Filling) -> ChosenTasks:
+        alone = {task: self.alone[task] for task in tasks}
+        measured = self.network.error(tasks)
+        held_out = self.network.held_out_error(tasks) if measured <= self.accuracy else None
+        predicted = self.factor * _root(alone)
+        return ChosenTasks(tuple(tasks), alone, predicted, measured, held_out, filling.bound)
+
+    def holds(self, found: ChosenTasks) -> bool:
+        """Whether the outputs of a choice are near enough, on all inputs."""
+        return max(found.measured, found.held_out or 0.0) <= self.accuracy
+
+    def divide(self, everything: ChosenTasks) -> ChosenTasks:
+        """Look for the largest budget that holds, all tasks being too many."""
+        best = ChosenTasks((), {}, 0.0, 0.0, self.network.held_out_error(()), 0.0)
+        low, high = 0.0, math.fsum(e * e for e in everything.alone.values())
+        worst = max(everything.measured, everything.held_out or 0.0)
+        if 0 < high < math.inf and worst < math.inf:
+            self.factor = worst / math.sqrt(high)
+            budget = min(high * _CAUTION, _CAUTION * (self.accuracy / self.factor) ** 2)
+        else:
+            budget = self.accuracy**2
+        for _ in range(_ROUNDS):
+            found = self.look(budget)
+            if self.holds(found):
+                low, best = budget, max(best, found, key=self._gain)
+            else:
+                high = budget
+            budget = (low + min(high, 2 * budget)) / 2
+        return best
+
+    def _gain(self, found: ChosenTasks) -> float:
+        return math.fsum(self.gains[task] for task in found.tasks)
+
+
+def _root(alone: Mapping[str, float]) -> float:
+    return math.sqrt(math.fsum(error * error for error in alone.values()))
