@@ -9,10 +9,10 @@ Model
     Errors of roundings are independent, so that of a set S is about the root of the sum of their
     squares. A knapsack of the weights e(t)^2 chooses the tasks (`knapsack`), within a budget B.
 
-        predicted(S) = f * sqrt(sum of e(t)^2 over S)
+        predicted(S) = sqrt(sum of e(t)^2 over S)
 
-    The factor f says how far the model is off for this network; it is measured on all tasks that
-    gain, and the first budget is (A / f)^2.
+    Over all tasks that gain the model is off by some factor f, which is measured; the first budget
+    is (A / f)^2.
 
 Belief
     No choice is believed before the whole network was run with it. All tasks come first: where they
@@ -134,7 +134,6 @@ class _Search:
     gains: Mapping[str, float]
     alone: Mapping[str, float]
     accuracy: float
-    factor: float = 1.0
 
     def look(self, budget: float) -> ChosenTasks:
         """What the knapsack chooses within a budget of squares, measured."""
@@ -147,7 +146,7 @@ class _Search:
         alone = {task: self.alone[task] for task in tasks}
         measured = self.network.error(tasks)
         held_out = self.network.held_out_error(tasks) if measured <= self.accuracy else None
-        predicted = self.factor * _root(alone)
+        predicted = _root(alone)
         return ChosenTasks(tuple(tasks), alone, predicted, measured, held_out, filling.bound)
 
     def holds(self, found: ChosenTasks) -> bool:
@@ -160,8 +159,8 @@ class _Search:
         low, high = 0.0, math.fsum(e * e for e in everything.alone.values())
         worst = max(everything.measured, everything.held_out or 0.0)
         if 0 < high < math.inf and worst < math.inf:
-            self.factor = worst / math.sqrt(high)
-            budget = min(high * _CAUTION, _CAUTION * (self.accuracy / self.factor) ** 2)
+            factor = worst / math.sqrt(high)
+            budget = min(high * _CAUTION, _CAUTION * (self.accuracy / factor) ** 2)
         else:
             budget = self.accuracy**2
         for _ in range(_ROUNDS):
