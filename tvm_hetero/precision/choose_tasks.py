@@ -121,13 +121,13 @@ def choose_tasks(
     for done, task in enumerate(gains, start=1):
         alone[task] = network.error([task])
         tell(done, len(gains))
-    search = _Search(network, gains, alone, accuracy)
+    search = _BudgetSearch(network, gains, alone, accuracy)
     everything = search.look(math.inf)
     return everything if search.holds(everything) else search.divide(everything)
 
 
 @dataclass
-class _Search:
+class _BudgetSearch:
     """Budgets that held, and budgets that did not."""
 
     network: CalibratedNetwork

@@ -46,7 +46,7 @@ def fill_knapsack(gains: Sequence[float], weights: Sequence[float], budget: floa
     """
     fitting = [i for i in range(len(gains)) if weights[i] <= budget]
     order = sorted(fitting, key=lambda i: (-_density(gains[i], weights[i]), i))
-    search = _Search([gains[i] for i in order], [weights[i] for i in order], budget)
+    search = _BranchAndBound([gains[i] for i in order], [weights[i] for i in order], budget)
     proven = search.run()
     chosen = tuple(sorted(order[place] for place in search.best))
     gain = math.fsum(gains[i] for i in chosen)
@@ -57,7 +57,7 @@ def _density(gain: float, weight: float) -> float:
     return gain / weight if weight > 0 else math.inf
 
 
-class _Search:
+class _BranchAndBound:
     """Branch and bound over items that stand in their order."""
 
     def __init__(self, gains: Sequence[float], weights: Sequence[float], budget: float) -> None:
