@@ -70,6 +70,11 @@ def _check(job: Job) -> None:
             f"{asked}: which tasks gain by it is measured, and the cost model {job.model.name!r} "
             f"measures nothing; take one of {', '.join(sorted(MEASURING))}"
         )
+    if len({device.node for device in job.platform.devices}) > 1:
+        raise UsageError(
+            f"{asked}: errors are measured on one machine, and the platform has several nodes; "
+            "take float32 for it"
+        )
     if job.tasks.states:
         raise UsageError(
             f"{asked}: the model keeps states from step to step, so one step's error says little; "
