@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,17 @@ def test_given_inputs_and_a_metric_of_ones_own_are_what_counts() -> None:
     assert promise is not None and promise.metric.endswith("mean") and promise.seed is None
     assert (promise.inputs, promise.held_out_inputs) == (2, 1)
     assert promise.measured in seen and len(promise.tasks) == 3
+
+
+@HERE
+def test_outputs_that_are_no_numbers_are_never_taken() -> None:
+    def broken(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
+        return 0.0 if np.array_equal(expected[0], found[0]) else math.inf
+
+    with pytest.raises(UsageError, match="of inf, as where"):
+        divided(precision="bfloat16", metric=broken)
+    promise = promise_of(divided(precision="auto", metric=broken).placed.placed)
+    assert promise is not None and not promise.tasks and promise.measured == 0.0
 
 
 def test_platforms_without_the_instruction_are_refused_or_stay_in_float32() -> None:

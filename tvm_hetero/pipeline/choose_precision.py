@@ -185,8 +185,8 @@ def _promise(job: Job, gains: Mapping[str, float]) -> PrecisionPromise:
     measured = network.error(gains)
     if not math.isfinite(measured):
         raise UsageError(
-            f"precision bfloat16: outputs are not numbers where those of float32 are (error "
-            f"{measured}); take auto, which leaves such tasks in float32"
+            f"precision bfloat16: outputs have an error ({promise.metric}) of {measured:g}, as "
+            "where they are no numbers any more; take auto, which leaves such tasks in float32"
         )
     tasks = dict.fromkeys(gains)
     return replace(promise, tasks=tasks, measured=measured, held_out=network.held_out_error(gains))
