@@ -2,7 +2,7 @@
 
     python -m benchmarks.precision                    the nine light models, results/precision.json
     python -m benchmarks.precision --models resnet50,squeezenet --accuracy 3e-3
-    python -m benchmarks.precision --small            seconds (the tests run it)
+    python -m benchmarks.precision --small            squeezenet, few runs, no file
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax. A model
 is partitioned for a platform of one core three times (kernels are measured once), and the three

@@ -17,6 +17,7 @@ from tests.kernels.helpers import ZEN4, model, random, runs_here
 from tests.models import PLAIN, two_cpus
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
+from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.executor.executor import Executor
@@ -204,6 +205,17 @@ def test_batches_are_in_bfloat16_too() -> None:
     )
     errors = largest_relative_error(outputs(plain, 1), outputs(narrow, 1))
     assert 1e-5 < errors < 0.05
+
+
+@HERE
+def test_the_executor_computes_what_tvms_own_machine_does() -> None:
+    result = divided(precision="bfloat16")
+    reference = ReferenceVM(result.module)
+    with Executor(build(result.placed, single=False)) as executor:
+        inputs = executor.random_inputs(5)
+        found = [tensor.numpy() for tensor in executor.run(inputs)]
+    for one, other in zip(reference.run(*inputs.values()), found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @HERE

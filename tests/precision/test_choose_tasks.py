@@ -121,6 +121,10 @@ def test_an_accuracy_is_kept_on_all_inputs(
     found = choose_tasks(calibrated, dict.fromkeys(products, 1.0), limit)
     assert calibrated.error(found.tasks) <= limit
     assert (calibrated.held_out_error(found.tasks) or 0.0) <= limit
+    for other in set(products) - set(found.tasks):  # and no other one has room beside them
+        more = [*found.tasks, other]
+        assert max(calibrated.error(more), calibrated.held_out_error(more) or 0.0) > limit
+    assert len(found.tasks) <= found.gain_bound <= len(products)
 
 
 def test_inputs_that_are_held_out_withdraw_tasks(
