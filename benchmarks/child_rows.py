@@ -16,6 +16,8 @@ from typing import Any
 import tvm
 
 ROOT = Path(__file__).resolve().parent.parent
+# It would take longer to load than all the rest, for nothing.
+_WITHOUT_TORCH = "tvm_hetero.processes.child_main"
 
 
 def rows_of_child(module: str, arguments: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -26,7 +28,7 @@ def rows_of_child(module: str, arguments: Sequence[str]) -> Iterator[dict[str, A
     SystemExit
         The child ends with an error.
     """
-    command = [sys.executable, "-m", module, "--child", *arguments]
+    command = [sys.executable, "-m", _WITHOUT_TORCH, module, "--child", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
         assert child.stdout is not None
         for line in child.stdout:

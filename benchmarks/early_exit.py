@@ -18,7 +18,7 @@ import multiprocessing
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from onnx import NodeProto, helper, numpy_helper
 import tvm_hetero as th
 from benchmarks.documents import write_document
 from benchmarks.execution.cases import two_devices
+from benchmarks.execution.onnxruntime_peer import median_ms, serve_onnxruntime
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
@@ -128,27 +129,6 @@ def images(channels: int, pixels: int) -> tuple[Array, Array]:
     return (noise + 1).astype(np.float32), (noise - 1).astype(np.float32)
 
 
-def median_ms(call: Callable[[], object], runs: int) -> float:
-    """Median of the times of calls, after a few that are not counted; milliseconds."""
-    times = []
-    for _ in range(runs + 3):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times[3:])
-
-
-def _serve_onnxruntime(model: bytes, feeds: tuple[Array, Array], runs: int, pipe: Any) -> None:
-    """In a process of its own: answer each request with times and results."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    results = [session.run(None, {"image": image})[0] for image in feeds]
-    while pipe.recv():
-        times = [median_ms(partial(session.run, None, {"image": i}), runs) for i in feeds]
-        pipe.send((times, results))
-
-
 def measured(
     size: tuple[int, int, int], probability: float | None, *, runs: int, rounds: int
 ) -> EarlyExitRow:
@@ -161,7 +141,7 @@ def measured(
     context = multiprocessing.get_context("spawn")
     ours_end, theirs_end = context.Pipe()
     peer = context.Process(
-        target=_serve_onnxruntime, args=(model.SerializeToString(), feeds, runs, theirs_end)
+        target=serve_onnxruntime, args=(model.SerializeToString(), feeds, runs, theirs_end)
     )
     peer.start()
     own: list[list[float]] = [[], []]

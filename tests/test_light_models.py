@@ -58,8 +58,8 @@ def test_there_are_nine():
     assert len(MODELS) == 9
 
 
-# Not VGG-19: half a gigabyte of weights, and layers that AlexNet has, too.
-@pytest.mark.parametrize("name", sorted(set(MODELS) - {"vgg19"}))
+# Not VGG-19 and ZFNet: hundreds of megabytes of weights, and layers that AlexNet has, too.
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"vgg19", "zfnet512"}))
 def test_partitioned_its_logits_equal_onnxruntimes(name):
     """Before the softmax, which would make the largest differences small."""
     model = logits_of(randomize_weights(load_model(MODELS[name]), 0))

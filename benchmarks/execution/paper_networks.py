@@ -7,12 +7,12 @@ Normalisation is folded into the weights, as inference does it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from benchmarks.execution.cases import SEED, NetBuilder
 from tvm_hetero.zoo.files import stored_layers
@@ -153,4 +153,4 @@ PAPER_NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
 
 def parameters(model: onnx.ModelProto) -> int:
     """Numbers in a model's weights."""
-    return sum(numpy_helper.to_array(row).size for row in model.graph.initializer)
+    return sum(math.prod(row.dims) for row in model.graph.initializer)

@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.file_zoo.cases import FileCase
 from benchmarks.file_zoo.inputs import inputs_of
+from tvm_hetero.processes.torch_import import hide_torch
 
 _PAUSE = 0.1
 _BLOCK_SECONDS, _LEAST_RUNS, _MOST_RUNS = 0.2, 2, 200
@@ -150,6 +151,7 @@ class _Side:
 
 def _serve(pipe: Connection, kind: str, arguments: tuple[Any, ...]) -> None:
     """Set a side up at the first question, and answer until the other end is closed."""
+    hide_torch()  # neither side needs it, and it takes long to load
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     run: Run | None = None
     while True:

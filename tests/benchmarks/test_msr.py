@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_problem_run_anew_takes_its_row(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--only", "throughput.*bert24", "--time-limit", "2", "--folder", str(folder)]
+    arguments = ["--only", "throughput.*bert24", "--time-limit", "60", "--folder", str(folder)]
     (row,) = msr.main(arguments)
     assert row["value_us"] == 20_000 and row["bound_us"] <= 20_000
     assert row["above_known"] == pytest.approx(20 / 17.715 - 1)
@@ -46,7 +46,7 @@ def test_a_problem_run_anew_takes_its_row(folder: Path, capsys: pytest.CaptureFi
 
 def test_the_small_mode_writes_nothing(folder: Path) -> None:
     before = msr.RESULTS.read_text(encoding="utf-8")
-    (row,) = msr.main(["--small", "--time-limit", "4", "--folder", str(folder)])
+    (row,) = msr.main(["--small", "--time-limit", "60", "--folder", str(folder)])
     assert row["problem"] == msr.SMALLEST and row["value_us"] == 20_000
     assert msr.RESULTS.read_text(encoding="utf-8") == before
 

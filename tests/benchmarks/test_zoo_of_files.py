@@ -1,4 +1,4 @@
-"""The zoo of real files, small: two exports; and how answers are judged and told."""
+"""The zoo of real files, small: one export; and how answers are judged and told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchmarks.file_zoo.inputs import inputs_of
 from benchmarks.file_zoo.packages import file_of
 
 
-def test_two_exports_come_in_are_right_and_are_timed_beside_onnx_runtime(tmp_path: Path) -> None:
+def test_an_export_comes_in_is_right_and_is_timed_beside_onnx_runtime(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     given = ["--small", "--rows", str(rows), "--cache", str(tmp_path)]
     assert zoo_of_files.main(given) == 0

@@ -32,6 +32,7 @@ from benchmarks.clusters import page
 from benchmarks.decoding.model import write_model
 from tests.cli.invoke import tvm_hetero
 from tests.cluster.clusters import nodes, planned
+from tests.cluster.node_faults import fails_once, finds_its_mail, loses_its_mail, never_ends
 from tests.models import branchy, branchy_inputs, dense, lowered, random_schedule, unit_problem
 from tests.small_decoders import tiny
 from tests.waiting import eventually
@@ -44,7 +45,6 @@ from tvm_hetero.cluster.executor import ClusterExecutor
 from tvm_hetero.cluster.kernel_text import kernels_from_text, kernels_to_text
 from tvm_hetero.cluster.node import Node
 from tvm_hetero.cluster.replan import ScheduledModel
-from tvm_hetero.cluster.transport.inbox import PartWork
 from tvm_hetero.cluster.transport.message import DRIVER, ECHO, Message
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.protocol import MeasuringCostModel
@@ -114,39 +114,6 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScheduledModel, S
 def told(cluster: Cluster, node: str, function: Callable[..., Any]) -> Any:
     """Have a node call a function with itself; what that gives."""
     return cluster.get(cluster.call(node, "__ray_call__", function)[0], node, 30.0)
-
-
-def fails_once(node: Node) -> None:
-    """The next part that it computes fails."""
-    right = node.compute
-
-    def once(work: PartWork) -> list[Any]:
-        node.compute = right  # type: ignore[method-assign]
-        raise ValueError("not today\nnor tomorrow")
-
-    node.compute = once  # type: ignore[method-assign]
-
-
-def never_ends(node: Node, begun: Path | None = None) -> None:
-    """No part that it computes from now on ends; that one has begun is told by a file."""
-
-    def stuck(work: PartWork) -> list[Any]:
-        if begun is not None:
-            begun.touch()
-        time.sleep(1e6)
-        return []
-
-    node.compute = stuck  # type: ignore[method-assign]
-
-
-def loses_its_mail(node: Node) -> None:
-    """Whatever comes is lost."""
-    node.take = lambda message, send: None  # type: ignore[method-assign]
-
-
-def finds_its_mail(node: Node) -> None:
-    """What comes is taken again."""
-    del node.take
 
 
 def alone(step: ScheduledModel, prefill: ScheduledModel) -> list[list[int]]:

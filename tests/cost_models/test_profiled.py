@@ -138,6 +138,8 @@ def test_a_cpu_that_lacks_the_instructions_is_refused_as_a_whole(tmp_path: Path)
 def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
     code = f"""if True:
         from pathlib import Path
+        from tvm_hetero.processes.torch_import import hide_torch
+        hide_torch()
         from tests.cost_models.kernel_samples import elementwise, hanging, here, as_it_is
         from tests.cost_models.test_profiled import model, QUICK
         kernels = [elementwise("a", 64), elementwise("b", 65), hanging()]

@@ -89,7 +89,10 @@ def test_a_core_that_was_not_given_to_the_process_is_left_alone(tmp_path: Path) 
         (task, "both", (0,)) for task in problem.graph.topological_order
     ]
     save_artifact(build(annotate_devices(module, problem, as_schedule(problem, tasks))), path)
-    program = f"import tvm_hetero; tvm_hetero.load({str(path)!r})"
+    program = (
+        "import sys; sys.modules['torch'] = None; import tvm_hetero; "
+        f"tvm_hetero.load({str(path)!r})"
+    )
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True,
         preexec_fn=lambda: os.sched_setaffinity(0, CORES[:1]),

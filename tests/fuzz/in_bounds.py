@@ -101,7 +101,8 @@ def run_seeds(first: int, count: int, nodes: int) -> None:
 
 def fault(first: int, count: int, nodes: int) -> str | None:
     """Run some seeds in a child process; returns what it was doing if it ended otherwise."""
-    command = [sys.executable, "-m", "tests.fuzz.in_bounds", "--child", str(count)]
+    command = [sys.executable, "-m", "tvm_hetero.processes.child_main"]  # without PyTorch
+    command += ["tests.fuzz.in_bounds", "--child", str(count)]
     command += ["--first", str(first), "--nodes", str(nodes)]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     last = (child.stdout.splitlines() or ["nothing yet"])[-1]

@@ -18,7 +18,7 @@ from tvm_hetero.solvers import Options, solve
 
 TWO = zoo.platform("diviml:2")
 SMALL = {"layers": 6, "context": 512}
-QUICK = Options(time_limit=1.0, gap=0.9)
+QUICK = Options(time_limit=1.0, deadline=60.0, gap=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,9 @@ def test_where_caches_do_not_fit_fewer_batches_are_in_flight():
     """The model takes 13.5 of 30 GB; each batch's caches 4.3."""
     wish = DecoderRequest("llama2-7b", TWO, "throughput", 8, parameters={"context": 1024})
     small = replace(TWO, devices=tuple(replace(d, memory=5 * 10**9) for d in TWO.devices))
-    plan = plan_decoder(replace(wish, platform=small), Options(time_limit=2.0, gap=0.1))
+    plan = plan_decoder(
+        replace(wish, platform=small), Options(time_limit=2.0, deadline=60.0, gap=0.1)
+    )
     assert 1 <= plan.in_flight < plan.needed
     assert plan.at_best == pytest.approx(8 * plan.in_flight / plan.pass_seconds)
     assert plan.tokens_per_second <= plan.at_best * 1.01

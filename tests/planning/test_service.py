@@ -177,7 +177,7 @@ def test_chunks_go_where_the_slot_s_caches_are():
     problem = zoo.problem("gpt2-small", "diviml:2", Objective("throughput", 2), layers=2)
     from tvm_hetero.solvers import solve
 
-    schedule = solve(problem, "elements", Options(time_limit=1.0))
+    schedule = solve(problem, "elements", Options(time_limit=1.0, deadline=60.0))
     wish = DecoderRequest("gpt2-small", zoo.platform("diviml:2"), "throughput", 2, 1, {"layers": 2})
     plan = DecoderPlan(wish, problem, schedule, 1, 1.0, schedule.value)
     service = service_of(plan, 16)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tvm_hetero.processes.child_process import Worker
 
 NODE = "import tvm_hetero.cluster.node"
 COMMAND = "from tvm_hetero.cli.main import main; main()"
@@ -31,6 +34,22 @@ def torch_after(code: str, *arguments: str) -> str:
 )
 def test_processes_of_ours_do_not_load_it(code, arguments, left):
     assert torch_after(code, *arguments) == left
+
+
+def test_a_child_does_not_load_it_whatever_its_packages_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Those that measure are in a package that loads TVM's interface before their first line."""
+    (tmp_path / "a_child.py").write_text(
+        "import sys\nimport tvm_hetero.passes\n"
+        "from tvm_hetero.processes.child_server import serve\n"
+        "if __name__ == '__main__':\n"
+        "    found = [name for name in ('tvm_ffi', 'torch') if sys.modules.get(name)]\n"
+        "    serve(lambda question: {'found': found, 'arguments': sys.argv[1:]})\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Worker("a_child") as worker:
+        assert worker.ask({}, 60) == {"found": ["tvm_ffi"], "arguments": []}
 
 
 def test_what_is_loaded_stays():

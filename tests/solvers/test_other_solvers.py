@@ -15,7 +15,7 @@ from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import Options, names, solve
 
-QUICK = Options(time_limit=1.0)
+QUICK = Options(time_limit=1.0, deadline=60.0)
 REFUSES = re.compile(
     r"at most|not serve|serves|minimises|too many|too short|divides a batch|times tasks"
 )

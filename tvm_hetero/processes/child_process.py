@@ -49,8 +49,11 @@ class WorkerLost(Exception):
         self.signal = signal_name
 
 
+_MAIN = "tvm_hetero.processes.child_main"
+
+
 class Worker:
-    """A running child: ``python -m MODULE``."""
+    """A running child: ``python -m MODULE``, in which PyTorch is not found (`child_main`)."""
 
     def __init__(self, module: str) -> None:
         # The package may be used straight from its folder, without being installed.
@@ -59,7 +62,7 @@ class Worker:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
         self._unread = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-m", _MAIN, module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

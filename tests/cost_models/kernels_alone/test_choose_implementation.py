@@ -134,20 +134,23 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("position", range(len(BAD)))
-def test_a_bad_candidate_costs_only_itself_wherever_it_stands(
-    tmp_path: Path, position: int
-) -> None:
-    bad, reason = BAD[position]
-    names = [f"k{i}" for i in range(len(BAD))]
-    ways = {name: {DEFAULT: SLOW} for name in names}
-    ways[names[position]] = {DEFAULT: bad(), TUNED: sleeping("t", 2000)}
-    choices, texts, _ = profile(tmp_path, ways, (names[position],))
-    assert [choice.implementation for choice in choices.values()] == [RULE] * len(BAD)
-    hurt = choices[names[position]]
-    assert set(hurt.times) == {RULE, TUNED} and reason in hurt.refused[DEFAULT]
-    (text,) = texts
-    assert f"'{names[position]}' on device 'cpu0': default is refused" in text and reason in text
+def test_bad_candidates_cost_only_themselves_wherever_they_stand(tmp_path: Path) -> None:
+    hurt = [f"k{i}" for i in range(len(BAD))]
+    ways: dict[str, Mapping[str, Kernel]] = {
+        name: {DEFAULT: bad(), TUNED: sleeping("t", 2000)}
+        for name, (bad, _) in zip(hurt, BAD, strict=True)
+    }
+    ways = {"first": {DEFAULT: SLOW}, **ways, "last": {DEFAULT: SLOW}}
+    choices, texts, _ = profile(tmp_path, ways, tuple(hurt))
+    assert {choice.implementation for choice in choices.values()} == {RULE}
+    assert set(choices["first"].times) == set(choices["last"].times) == {RULE, DEFAULT}
+    assert len(texts) == len(BAD)
+    for name, (_, reason) in zip(hurt, BAD, strict=True):
+        assert (
+            set(choices[name].times) == {RULE, TUNED} and reason in choices[name].refused[DEFAULT]
+        )
+        (text,) = (text for text in texts if f"'{name}' on device 'cpu0'" in text)
+        assert "default is refused" in text and reason in text
 
 
 def test_a_candidate_with_another_output_is_refused(tmp_path: Path) -> None:

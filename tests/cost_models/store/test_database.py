@@ -127,6 +127,8 @@ def test_links_are_kept(store: CostStore) -> None:
 def test_two_programs_write_at_once(store: CostStore) -> None:
     code = """if True:
         import sys
+        from tvm_hetero.processes.torch_import import hide_torch
+        hide_torch()
         from tvm_hetero.cost_models.store import CostStore, KernelKey, MeasuringPlace, Tuning
         store = CostStore(sys.argv[1])
         for i in range(30):

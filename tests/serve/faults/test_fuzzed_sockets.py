@@ -1,4 +1,4 @@
-"""A few hundred broken requests of fixed seeds; `tests.fuzz.serve_sockets` makes more of them."""
+"""A hundred broken requests of fixed seeds; `tests.fuzz.serve_sockets` makes more of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.serve.faults.raw_socket import RawSocket
 
 def test_broken_requests_are_answered_or_cut_off_and_break_nothing(served_models):
     with fuzzed_server(served_models) as server:
-        counts, faults = fuzz(server, iter(range(200)), 60.0)
+        counts, faults = fuzz(server, iter(range(120)), 60.0)
     assert not faults
-    assert sum(counts.values()) == 200
-    assert counts["400"] > 20 and counts["200"] > 5  # neither all broken nor all whole
+    assert sum(counts.values()) == 120
+    assert counts["400"] > 12 and counts["200"] > 3  # neither all broken nor all whole
 
 
 def test_what_is_broken_was_right_before(served_models):

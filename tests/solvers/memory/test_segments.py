@@ -31,7 +31,7 @@ def test_a_chain_is_cut_where_memories_are_full(memory: int, devices: int) -> No
 
 def test_a_chain_is_proven_by_its_path() -> None:
     problem = chain(6, 29, 2)
-    answer = solve(problem, "segments", Options(time_limit=1.0))
+    answer = solve(problem, "segments", Options(time_limit=1.0, deadline=60.0))
     assert answer.status == "optimal" and answer.value == pytest.approx(10)
 
 
