@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel, narrow_kernel
@@ -26,7 +27,6 @@ from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lowered_main import KernelCall, original_position, read_main
 
 SUFFIX = "_bfloat16"
-_WORD_BYTES = 4
 
 
 def narrow_name(kernel: str) -> str:
@@ -60,10 +60,16 @@ def _weights_of(call: KernelCall, narrow: NarrowKernel) -> Any | None:
 
 
 def as_kernel(kernel: Kernel, narrow: NarrowKernel) -> Kernel:
-    """A kernel in bfloat16, to ask a cost model about; its weights are half as many bytes."""
-    words = math.prod(int(extent) for extent in narrow.func.params[narrow.weights].shape)
-    size = kernel.bytes - words * _WORD_BYTES
+    """A kernel in bfloat16, to ask a cost model about; its weights are two bytes a number."""
+    before, after = (_size(func.params[narrow.weights]) for func in (kernel.func, narrow.func))
+    size = kernel.bytes - before + after
     return replace(kernel, name=narrow_name(kernel.name), func=narrow.func, bytes=size)
+
+
+def _size(param: tvm.tirx.Var) -> int:
+    """Bytes of a parameter."""
+    values = math.prod(int(extent) for extent in param.shape)
+    return values * int(tvm_ffi.dtype(str(param.dtype)).bits) // 8
 
 
 def narrow_tasks(

@@ -32,8 +32,10 @@ def convolution(shape: tuple[int, ...], **how: int) -> Body:
     return lambda x: relax.op.nn.conv2d(x, weight, **how)
 
 
-def product(depth: int, columns: int) -> Body:
-    return lambda x: relax.op.matmul(x, relax.const(random(2, depth, columns)))
+def product(depth: int, columns: int, *, exact: bool = False) -> Body:
+    weight = random(2, depth, columns)
+    weight = weight.astype(ml_dtypes.bfloat16).astype(np.float32) if exact else weight
+    return lambda x: relax.op.matmul(x, relax.const(weight))
 
 
 CASES: dict[str, tuple[tuple[int, ...], Body, str]] = {
@@ -44,6 +46,7 @@ CASES: dict[str, tuple[tuple[int, ...], Body, str]] = {
     "groups": ((1, 16, 8, 8), convolution((16, 4, 3, 3), padding=1, groups=4), "packed"),
     "one row": ((1, 33), product(33, 40), "gemm"),
     "rows": ((37, 64), product(64, 48), "gemm"),
+    "weights that are bfloat16": ((9, 64), product(64, 48, exact=True), "gemm"),
     "images of rows": ((3, 17, 30), product(30, 64), "gemm"),
 }
 

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 # Which dimension of packed weights the steps are that become pairs: of a convolution its channels.
 _AXIS = {ACCUMULATE: 1, PRODUCT: 2}
+# Of constants: those that are bfloat16 exactly may be stored so (`matmul.dense.narrow`).
+_KNOWN = ("float32", "bfloat16")
 _OTHERS = (BYTES_ATTR, BYTES_DOT, BFLOAT16_DOT, GROUP_ATTR)
 
 
@@ -79,7 +81,7 @@ class NarrowKernel:
     axis: int
 
     def pack_weights(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """The weights (float32, packed as the kernel of float32 has them) as words of int32."""
+        """The weights (packed as the kernel of float32 has them) as words of int32."""
         return pack_bfloat16_words(weights, self.axis)
 
 
@@ -143,9 +145,9 @@ def _sum_of(nest: Nest, func: tirx.PrimFunc) -> _Sum:
     value = getattr(block.body, "value", None)
     if not (isinstance(value, tirx.Add) and isinstance(value.b, tirx.Mul)):
         raise ValueError(f"the block {block.name_hint} is no plain sum of products")
-    data, weights = value.b.a, value.b.b
+    data, weights = value.b.a, _uncast(value.b.b)
     loads = isinstance(data, TensorLoad) and isinstance(weights, TensorLoad)
-    if not loads or {str(s.source.dtype) for s in (data, weights)} != {"float32"}:
+    if not loads or str(data.source.dtype) != "float32" or str(weights.source.dtype) not in _KNOWN:
         raise ValueError(f"the block {block.name_hint} multiplies no values of float32")
     if not any(weights.source.same_as(p) for p in func.params):
         raise ValueError("the weights are no parameter of the kernel")
@@ -154,6 +156,11 @@ def _sum_of(nest: Nest, func: tirx.PrimFunc) -> _Sum:
     if not any(v.same_as(step) for v in steps):
         raise ValueError("the sum has a single step")
     return _Sum(nest, data, weights, step, axis)
+
+
+def _uncast(value: Expr) -> Expr:
+    """What is read of constants that are bfloat16 and are widened to float32."""
+    return value.value if isinstance(value, tirx.Cast) else value
 
 
 def _narrow_sum(found: _Sum, stages: WordStages, packed: tirx.Var) -> tirx.Stmt:

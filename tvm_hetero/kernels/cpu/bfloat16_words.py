@@ -25,10 +25,10 @@ _HALF, _BITS = 0x7FFF, 16
 _NAN = 0x7FC0
 
 
-def pack_bfloat16_words(values: NDArray[np.float32], axis: int) -> NDArray[np.int32]:
+def pack_bfloat16_words(values: NDArray[Any], axis: int) -> NDArray[np.int32]:
     """Pairs of neighbours along an axis as words; where their number is odd, a zero is the last.
 
-    Of ``[..., n, ...]`` float32 that is ``[..., ceil(n / 2), ...]`` int32.
+    Of ``[..., n, ...]`` float32 (or bfloat16) that is ``[..., ceil(n / 2), ...]`` int32.
     """
     ahead = np.moveaxis(values, axis, -1)
     if ahead.shape[-1] % 2:
