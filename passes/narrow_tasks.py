@@ -22,6 +22,7 @@ from tvm import relax
 
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel, narrow_kernel
 from tvm_hetero.kernels.tir.array_values import array_of
+from tvm_hetero.kernels.tir.conditions import conditions_of
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lowered_main import KernelCall, original_position, read_main
@@ -40,9 +41,16 @@ def is_narrow(kernel: str) -> bool:
 
 
 def narrow_kernels(tasks: ExtractedTasks) -> dict[str, NarrowKernel]:
-    """The kernels of a lowered module that there are in bfloat16, by the names that they have."""
+    """The kernels of a lowered module that there are in bfloat16, by the names that they have.
+
+    Those of branches stay in float32: which branch runs is for the data to say, and no input for
+    calibration may take one, so that its error would be none.
+    """
     found = {}
     for kernel in tasks.kernels:
+        _, wanted = conditions_of(kernel.func)
+        if wanted:
+            continue
         try:
             narrow = narrow_kernel(kernel.func, kernel.flops)
         except ValueError:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 from tvm import relax
 
 from tests.cli.invoke import tvm_hetero
@@ -21,6 +23,7 @@ from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.narrow_tasks import is_narrow
 from tvm_hetero.passes.precision_promise import promise_of
@@ -37,6 +40,7 @@ HERE = pytest.mark.skipif(not runs_here(ZEN4), reason="the processor has no such
 BIG, LITTLE = two_cpus().devices
 ONE = Platform((replace(BIG, target={"kind": "llvm", "mcpu": "znver4", "num-cores": 1}),))
 DEPTH = 32
+FLOAT = onnx.TensorProto.FLOAT
 
 
 class Halving:
@@ -216,6 +220,30 @@ def test_the_executor_computes_what_tvms_own_machine_does() -> None:
         found = [tensor.numpy() for tensor in executor.run(inputs)]
     for one, other in zip(reference.run(*inputs.values()), found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@HERE
+def test_tasks_of_branches_stay_in_float32() -> None:
+    """Random inputs for calibration may all take the same branch."""
+    weights = [numpy_helper.from_array(random(i, DEPTH, DEPTH), f"w{i}") for i in range(3)]
+    y, z = (helper.make_tensor_value_info(n, FLOAT, [4, DEPTH]) for n in ("y", "z"))
+
+    def branch(i: int) -> onnx.GraphProto:
+        out = helper.make_tensor_value_info(f"m{i}", FLOAT, [4, DEPTH])
+        return helper.make_graph(
+            [helper.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"])], f"b{i}", [], [out]
+        )
+
+    choice = helper.make_node("If", ["c"], ["y"], then_branch=branch(0), else_branch=branch(1))
+    last = helper.make_node("MatMul", ["y", "w2"], ["z"])
+    x = helper.make_tensor_value_info("x", FLOAT, [4, DEPTH])
+    c = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    graph = helper.make_graph([choice, last], "g", [x, c], [z], weights, value_info=[y])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = PartitionOptions(cost_model=Halving(), precision="bfloat16")
+    result = partition(from_onnx(proto), ONE, options)
+    narrow = [is_narrow(task.op) for task in result.problem.tasks if task.id[0].isdigit()]
+    assert narrow.count(True) == 1 and len(narrow) >= 3
 
 
 @HERE

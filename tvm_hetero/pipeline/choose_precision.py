@@ -121,7 +121,7 @@ def choose_precision(job: Job) -> None:
     job.module = with_promise(job.module, promise)
 
 
-_NOTHING = "no kernel of the model is a product or convolution of float32 by constants"
+_NOTHING = "no task outside of branches is a product or convolution of float32 by constants"
 
 Times = Mapping[str, Mapping[str, Timing]]
 
