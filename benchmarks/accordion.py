@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.accordion_table.streams import INTENSITIES, MEASURES, Row, cell_rows, stream_rows
+from benchmarks.accordion_table.without_deadlines import free_rows
 from benchmarks.documents import rounded
 from benchmarks.result_rows import write_rows
 from tvm_hetero.serve.scheduling.arrivals import SLO_LEVELS, parse_trace
@@ -64,6 +65,7 @@ def _rows(places: Sequence[int], seeds: Sequence[int], count: int) -> Iterator[R
             for intensity in INTENSITIES:
                 for level in SLO_LEVELS:
                     yield from cell_rows(measure, number, intensity, level, count, seeds)
+    yield from free_rows(places, count, seeds)
 
 
 def _line(row: Row) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks import performance
 from benchmarks.quoted import (
     accordion,
+    choosing,
     diviml,
     document_readers,
     live,
@@ -28,6 +29,7 @@ from benchmarks.quoted import (
     teams,
 )
 from benchmarks.quoted import performance as performance_tables
+from benchmarks.result_rows import read_rows
 from benchmarks.scheduling import page
 from tvm_hetero.util.documents import write_atomic
 
@@ -78,6 +80,7 @@ def quotes() -> dict[Path, list[str]]:
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
+        DOCS / "choosing.md": [choosing.rule_table(read_rows(RESULTS / "choose.json"))],
         DOCS / "online.md": online.tables(replayed),
         DOCS / "live.md": live.tables(adapted, switched, watched, soaked),
         DOCS / "accordion.md": [*accordion.tables(shared), serving.live_table(live_shared)],

@@ -21,7 +21,8 @@ from hypothesis import settings
 QUICK = (
     "tests/bounds", "tests/check", "tests/generation", "tests/planning", "tests/platform",
     "tests/problem", "tests/report", "tests/solvers", "tests/util", "tests/views", "tests/zoo",
-    "tests/cli/verbs/test_check.py", "tests/cli/verbs/test_plan.py",
+    "tests/cli/verbs/test_check.py", "tests/cli/verbs/test_choose.py",
+    "tests/cli/verbs/test_plan.py",
     "tests/cli/verbs/test_schedule.py", "tests/cli/verbs/test_show.py",
     "tests/cli/verbs/test_simulate.py", "tests/cli/verbs/test_zoo.py",
     "tests/passes/test_lowering_ir.py", "tests/passes/test_placing_ir.py",

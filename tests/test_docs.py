@@ -16,6 +16,7 @@ from tests.cli.invoke import tvm_hetero
 from tests.test_floors import BELOW_TVM, FLOORS, MODULES
 from tvm_hetero import errors
 from tvm_hetero.check import check_schedule
+from tvm_hetero.planning.choosing import parse_choice_request
 from tvm_hetero.planning.helix import judge, parse_layer_flow, parse_layer_layout
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
@@ -48,7 +49,7 @@ def documented_problem() -> Problem:
 
 
 def test_the_layer_flow_example_is_read_and_its_layout_judged() -> None:
-    _, text = blocks(FORMATS, "yaml")
+    (text,) = [each for each in blocks(FORMATS, "yaml") if "layer-flow/1" in each]
     problem = parse_layer_flow(parse_document(text, "docs", as_yaml=True))
     (text,) = [each for each in blocks(FORMATS, "json") if "layer-layout/1" in each]
     layout = parse_layer_layout(parse_document(text, "docs"), problem)
@@ -57,12 +58,20 @@ def test_the_layer_flow_example_is_read_and_its_layout_judged() -> None:
 
 
 def test_the_platform_example_is_read() -> None:
-    text, _ = blocks(FORMATS, "yaml")
+    text = blocks(FORMATS, "yaml")[0]
     platform = Platform.from_dict(parse_document(text, "docs", as_yaml=True))
     assert platform.names == ("big", "little")
     assert platform.device("big").memory == 8 * 2**30
     assert platform.device("big").launch == pytest.approx(5e-6)
     assert len(platform.links) == 2 and len(platform.fabrics) == 2
+
+
+def test_the_choice_request_example_is_read() -> None:
+    (text,) = [each for each in blocks(FORMATS, "yaml") if "choice-request/1" in each]
+    request = parse_choice_request(parse_document(text, "docs", as_yaml=True))
+    assert [each.name for each in request.variants] == ["r50", "r50-half", "r18"]
+    assert [each.platform.names for each in request.machines] == [("cpu", "gpu0")] * 2
+    assert 3500 < len(request.classes[0].requests) < 4500 and request.budget.watts == 5000
 
 
 def test_the_list_of_layers_is_read() -> None:

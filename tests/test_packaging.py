@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -190,7 +191,7 @@ def test_build_tools_are_the_same_in_every_place() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     needed = {re.split(r"[<>=]", text)[0] for text in config["build-system"]["requires"]}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    (installed,) = re.findall(r"^\t\t(setuptools .*)$", makefile, re.M)
+    (installed,) = re.findall(r"^\t\t(\"setuptools.*)$", makefile, re.M)
     assert {re.split(r"[<>=]", word.strip('"'))[0] for word in installed.split()} == needed
     assert "setuptools-scm" in needed
 
@@ -226,3 +227,36 @@ def test_every_path_that_a_guide_names_is_there(guide: str) -> None:
     paths = named_paths((ROOT / guide).read_text(encoding="utf-8"))
     assert paths
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def packed_patterns() -> list[str]:
+    """The patterns of setup.py's package_data, relative to the package."""
+    for node in ast.walk(ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg == "package_data":
+            patterns: dict[str, list[str]] = ast.literal_eval(node.value)
+            return patterns["tvm_hetero"]
+    raise AssertionError("setup.py has no package_data")
+
+
+def test_what_the_package_reads_goes_into_the_wheel() -> None:
+    package = ROOT / "tvm_hetero"
+    packed = {path for pattern in packed_patterns() for path in package.glob(pattern)}
+    files = [
+        Path(folder) / name
+        for folder, _, names in os.walk(package, followlinks=True)
+        for name in names
+        if "__pycache__" not in folder and Path(folder).name != "_lib"
+    ]
+    others = {path for path in files if path.suffix not in (".py", ".pyc")}
+    assert len(others) > 50
+    assert sorted(others - packed) == []
+
+
+def test_every_folder_with_python_is_a_package() -> None:
+    """Else `find_packages` leaves it out, and what was imported here is missing in the wheel."""
+    folders = {
+        Path(folder)
+        for folder, _, names in os.walk(ROOT / "tvm_hetero", followlinks=True)
+        if any(name.endswith(".py") for name in names)
+    }
+    assert [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []

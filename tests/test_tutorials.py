@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tutorials import (
     adapt_a_stream,
+    choose_machines,
     compare_policies,
     decode_on_two_cores,
     plan_gpt3_on_six_servers,
@@ -45,6 +46,16 @@ def test_plan_gpt3_on_six_servers(capsys):
     assert [line[0] for line in told if line[0] != " "] == list("123334566")
     assert any("720 exchanges" in line for line in told)
     assert "Not saturated" in told[-3] and "Saturated" in told[-1]
+
+
+def test_choose_machines(tmp_path: Path, capsys):
+    answer = choose_machines.main(page=tmp_path / "made" / "choice.html")
+    told = capsys.readouterr().out.splitlines()
+    assert "".join(dict.fromkeys(line[0] for line in told if line[0] != " ")) == "12345"
+    assert answer.choice.gap <= 0.02 and all(each.holds for each in answer.choice.played)
+    assert answer.choice.accuracies[1] == 76.13  # the night wants better tags
+    drawn = (tmp_path / "made" / "choice.html").read_text(encoding="utf-8")
+    assert drawn.count("<circle") == len(answer.front) + 1
 
 
 def test_adapt_a_stream(tmp_path: Path, capsys):

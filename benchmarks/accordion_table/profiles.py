@@ -17,6 +17,7 @@ from pathlib import Path
 from tvm_hetero.online.configuration import Place
 from tvm_hetero.online.optimum import find_optimum
 from tvm_hetero.online.table import Recording
+from tvm_hetero.serve.models.served_times import ServedTimes
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies.packrat import best_instances
 from tvm_hetero.serve.scheduling.profile import FEW as SAMPLES
@@ -60,6 +61,15 @@ def team_seconds(model: str, threads: int) -> float:
     )
     serial = max(0.0, min(1.0, 2 * two / one - 1))
     return one * (serial + (1 - serial) / threads)
+
+
+def served(models: tuple[str, ...], places: int) -> ServiceProfile:
+    """As a server has them: one item by all operators on a team, several through a pipeline."""
+    found = {}
+    for name in models:
+        alone = [Pace(t, t) for t in (team_seconds(name, k) for k in range(1, places + 1))]
+        found[name] = ServedTimes(alone, pipeline_paces(name, places))
+    return ServiceProfile(found)
 
 
 @cache

@@ -20,11 +20,13 @@ Cell = Mapping[str, Row]
 def tables(document: Document) -> list[str]:
     """All tables of the page, in its order."""
     rows = by(document["rows"], "measure")
+    free = [row for row in document["rows"] if "free_latency" in row]
     return [
         summary_table(cells_of(rows["poisson"])),
         violation_table(rows["poisson"]),
         pool_table(cells_of(rows["poisson"])),
         *(stress_table(rows[measure], measure) for measure in ("bursts", "off")),
+        *([free_table(free)] if free else []),
     ]
 
 
@@ -122,3 +124,14 @@ def stress_table(rows: Sequence[Row], measure: str) -> str:
     """Violations of every policy on other streams, mean over the levels."""
     lines = [[intensity, *_means(own)] for intensity, own in by(rows, "intensity").items()]
     return table([f"{measure}, 4 places", *_OURS, *_OTHERS], lines)
+
+
+def free_table(rows: Sequence[Row]) -> str:
+    """Of queries without deadline: who is late for them / how long they take, by what they get."""
+    lines = []
+    for row in rows:
+        if row["policy"] == "accordion":
+            lines.append([f"{row['measure']}, {row['intensity']}, {row['places']} places"])
+        late = "" if row["late"] is None else f"{percent(row['late'])} / "
+        lines[-1].append(f"{late}{row['free_latency']:.2f}")
+    return table(["late / latency", "accordion", "10 % alone", "whatever ends it soonest"], lines)

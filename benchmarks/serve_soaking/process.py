@@ -30,6 +30,16 @@ class SoakedServer:
             text = reply.read()
         return json.loads(text) if text else None
 
+    def send_raw(self, model: str, body: bytes) -> None:
+        """Ask with the bytes of a model's one input; the answer is read, and not looked at."""
+        url = f"http://127.0.0.1:{self.port}/v2/models/{model}/infer"
+        headers = {
+            "Content-Type": "application/octet-stream", "Inference-Header-Content-Length": "0"
+        }  # fmt: skip
+        asked = urllib.request.Request(url, body, headers)
+        with urllib.request.urlopen(asked, timeout=_PATIENCE) as reply:
+            reply.read()
+
     def resident_bytes(self) -> int:
         """Of the process."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():

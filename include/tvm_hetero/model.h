@@ -49,6 +49,8 @@ class TVM_HETERO_API Model {
   tvm::ffi::Array<tvm::ffi::Tensor> Run(const tvm::ffi::Array<tvm::ffi::Tensor>& inputs);
 
  private:
+  void NameRows();
+  tvm::ffi::Array<tvm::ffi::Tensor> RunOnce(const tvm::ffi::Array<tvm::ffi::Tensor>& inputs);
   bool IsStacked(const tvm::ffi::Tensor& tensor, size_t input) const;
   tvm::ffi::Tensor Join(const tvm::ffi::Array<tvm::ffi::Tensor>& elements, bool stacked) const;
 

@@ -17,11 +17,14 @@
 #include "support/json_object.h"
 #include "support/kernel_context.h"
 #include "support/parse_json.h"
+#include "support/printable_errors.h"
 
 namespace tvm_hetero {
 namespace {
 
 constexpr const char* kProblem = "problem.json";
+constexpr const char* kProblemFormat = "tvm-hetero/problem/1";
+constexpr const char* kPlatformFormat = "tvm-hetero/platform/1";
 
 /*! \brief "big.so" of "net.hetero/big.so". */
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -37,7 +40,10 @@ std::map<std::string, std::string> CompiledFor(const std::string& problem,
                                                const std::string& path) {
   std::map<std::string, std::string> mcpus;
   JsonObject document(ParseJson(problem, path), "", path);
-  for (JsonObject& device : document.Object("platform").Objects("devices")) {
+  document.RequireFormat(kProblemFormat);
+  JsonObject platform = document.Object("platform");
+  platform.RequireFormat(kPlatformFormat);
+  for (JsonObject& device : platform.Objects("devices")) {
     if (!device.Has("target")) continue;
     JsonObject target = device.Object("target");
     bool is_known = target.Has("mcpu") && target.String("kind") == "llvm";
@@ -115,9 +121,7 @@ void SetWeights(const Artifact& artifact, Executor* executor) {
   }
 }
 
-}  // namespace
-
-Artifact ReadArtifact(const std::string& folder, const std::string& variant) {
+Artifact ReadFolder(const std::string& folder, const std::string& variant) {
   char resolved[PATH_MAX];  // the loader looks up a name without a slash on its own paths
   if (realpath(folder.c_str(), resolved) == nullptr ||
       access((std::string(resolved) + "/manifest.json").c_str(), R_OK) != 0) {
@@ -143,7 +147,7 @@ Artifact ReadArtifact(const std::string& folder, const std::string& variant) {
   return artifact;
 }
 
-std::unique_ptr<Executor> MakeExecutor(const Artifact& artifact) {
+std::unique_ptr<Executor> StartExecutor(const Artifact& artifact) {
   RequireTvmRuntime();
   CheckProcessor(artifact);
   CheckFiles(artifact);  // before any of them is loaded: libraries are code
@@ -151,6 +155,16 @@ std::unique_ptr<Executor> MakeExecutor(const Artifact& artifact) {
   SetLibraries(artifact, executor.get());
   SetWeights(artifact, executor.get());
   return executor;
+}
+
+}  // namespace
+
+Artifact ReadArtifact(const std::string& folder, const std::string& variant) {
+  return WithPrintableErrors([&] { return ReadFolder(folder, variant); });
+}
+
+std::unique_ptr<Executor> MakeExecutor(const Artifact& artifact) {
+  return WithPrintableErrors([&] { return StartExecutor(artifact); });
 }
 
 }  // namespace tvm_hetero

@@ -6,6 +6,7 @@
 
 #include "memory/device_api.h"
 #include "support/device_name.h"
+#include "support/printable_errors.h"
 
 namespace tvm_hetero {
 namespace {
@@ -89,6 +90,11 @@ ffi::Tensor EmptyTensor(const TensorPlan& type) {
 
 Model::Model(const std::string& folder, const std::string& variant)
     : artifact_(ReadArtifact(folder, variant)), executor_(MakeExecutor(artifact_)) {
+  WithPrintableErrors([&] { NameRows(); });
+}
+
+/*! \brief Set which rows of the plan are the elements of each input and output. */
+void Model::NameRows() {
   const Plan& plan = artifact_.plan;
   std::vector<std::string> names = PlainNames(plan.inputs, plan.batch);
   input_rows_ = ElementRows(plan.inputs, plan.batch, names);
@@ -118,6 +124,10 @@ bool Model::IsStacked(const ffi::Tensor& tensor, size_t input) const {
 }
 
 ffi::Array<ffi::Tensor> Model::Run(const ffi::Array<ffi::Tensor>& inputs) {
+  return WithPrintableErrors([&] { return RunOnce(inputs); });
+}
+
+ffi::Array<ffi::Tensor> Model::RunOnce(const ffi::Array<ffi::Tensor>& inputs) {
   const Plan& plan = artifact_.plan;
   if (inputs.size() != inputs_.size()) {
     TVM_FFI_THROW(ValueError) << "got " << inputs.size() << " inputs, expected " << inputs_.size();

@@ -11,6 +11,7 @@
 #include "memory/device_api.h"
 #include "support/device_name.h"
 #include "support/plain_file.h"
+#include "support/printable_errors.h"
 
 namespace tvm_hetero {
 namespace {
@@ -19,7 +20,7 @@ constexpr size_t kPreamble = 10;  // "\x93NUMPY", version 1.0, length of the hea
 constexpr size_t kBoundary = 64;  // of the data's start
 
 [[noreturn]] void FailNpy(const std::string& path, const std::string& text) {
-  TVM_FFI_THROW(ValueError) << path << ": " << text;
+  TVM_FFI_THROW(ValueError) << Printable(path + ": " + text);
   TVM_FFI_UNREACHABLE();
 }
 

@@ -8,6 +8,7 @@
 #include "support/json_object.h"
 #include "support/parse_json.h"
 #include "support/plain_file.h"
+#include "support/printable_errors.h"
 
 namespace tvm_hetero {
 namespace {
@@ -76,10 +77,12 @@ StoredTensor ParseStoredTensor(JsonObject row, uint64_t data_begin, uint64_t dat
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
     : file_(std::make_unique<PlainFile>(path)) {
-  uint64_t data_begin = 0;
-  std::string header = ReadHeader(&data_begin);
-  ParseHeader(header, data_begin);
-  CheckLayout(data_begin);
+  WithPrintableErrors([&] {
+    uint64_t data_begin = 0;
+    std::string header = ReadHeader(&data_begin);
+    ParseHeader(header, data_begin);
+    CheckLayout(data_begin);
+  });
 }
 
 SafetensorsFile::~SafetensorsFile() = default;

@@ -9,6 +9,7 @@
 
 #include "support/json_object.h"
 #include "support/parse_json.h"
+#include "support/printable_errors.h"
 
 namespace tvm_hetero {
 namespace {
@@ -186,17 +187,11 @@ std::vector<Row> Rows(JsonObject& document, const char* key, Row (*parse)(JsonOb
   return rows;
 }
 
-}  // namespace
-
-Plan ParsePlan(const std::string& json) {
+Plan ParseChecked(const std::string& json) {
   ffi::Any value = ParseJson(json, "plan");
 
   JsonObject document(value, "");
-  std::string format = document.String("format");
-  if (format != kFormat) {
-    document.Fail("format", "is \"" + format + "\", expected \"" + kFormat +
-                                "\": build the artifact again with this version");
-  }
+  document.RequireFormat(kFormat);
   Plan plan;
   plan.batch = document.Int("batch");
   if (plan.batch < 1) {
@@ -212,6 +207,12 @@ Plan ParsePlan(const std::string& json) {
   document.Finish();
   CheckPlan(plan);
   return plan;
+}
+
+}  // namespace
+
+Plan ParsePlan(const std::string& json) {
+  return WithPrintableErrors([&] { return ParseChecked(json); });
 }
 
 }  // namespace tvm_hetero

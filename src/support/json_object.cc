@@ -123,6 +123,13 @@ void JsonObject::Finish() const {
                             << ", expected keys: " << expected;
 }
 
+void JsonObject::RequireFormat(const std::string& expected) {
+  const std::string format = String("format");
+  if (format == expected) return;
+  Fail("format", "is \"" + format + "\", expected \"" + expected +
+                     "\": build the artifact again with this version");
+}
+
 void JsonObject::Fail(const std::string& key, const std::string& text) const {
   TVM_FFI_THROW(ValueError) << document_ << ": " << Place(key) << " " << text;
   TVM_FFI_UNREACHABLE();

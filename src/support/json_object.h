@@ -40,6 +40,8 @@ class JsonObject {
   /*! \brief The objects of a list, each knowing its place. */
   std::vector<JsonObject> Objects(const std::string& key);
   void Finish() const;
+  /*! \brief Refuse a document whose "format" is not the one that this version reads. */
+  void RequireFormat(const std::string& expected);
 
   /*! \brief Throw ValueError "<document>: <where>.<key>: <text>". */
   [[noreturn]] void Fail(const std::string& key, const std::string& text) const;

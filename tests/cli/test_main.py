@@ -19,9 +19,9 @@ from tvm_hetero.cli.main import app
 VERBS = [
     "devices", "partition", "run", "bench", "problem", "schedule", "check", "show", "zoo",
     "solvers", "demo", "relay-check", "onnx-check", "refine", "plan", "simulate", "cluster",
-    "generate", "tune",
+    "generate", "tune", "doctor",
 ]  # fmt: skip
-HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml"}
+HEAVY = {"tvm", "onnx", "ortools", "onnxruntime", "numpy", "scipy", "yaml", "asyncio", "ssl"}
 
 
 def python(*args: str, code: str = "") -> subprocess.CompletedProcess[str]:
@@ -40,6 +40,25 @@ def test_help_lists_every_verb() -> None:
     for verb in VERBS:
         assert f"  {verb} " in result.out
     assert "..." not in result.out.split("Commands:")[1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("sch", {"schedule"}),
+        ("partition --pl", {"--platform", "--plain-sums", "--plan"}),
+        ("doctor --j", {"--json"}),
+    ],
+)
+def test_a_shell_completes_verbs_and_options(
+    typed: str, offered: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_TVM_HETERO_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"tvm-hetero {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    told = python("-m", "tvm_hetero")
+    assert told.returncode == 0, told.stderr
+    assert set(told.stdout.split()) == offered
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -31,7 +31,10 @@ def test_why_ray_does_not_start_is_told() -> None:
     assert told.startswith(
         "no Ray could be started on this machine: The node timed out\\x1b[2J. It"
     )
-    assert "/dev/shm and room in /tmp" in told and "address: auto" in told
+    assert (
+        "/dev/shm (where that is smaller, of /tmp), and room in /tmp" in told
+        and "address: auto" in told
+    )
     assert "None" not in str(not_started(Exception(), "/tmp"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -21,13 +22,19 @@ def tool(name: str) -> str:
 
 
 def cmake_build(source: Path, folder: Path, targets: list[str], **variables: str) -> None:
-    """Configure and build; what has not changed since the last time is not built again."""
-    run(
-        tool("cmake"), "-S", str(source), "-B", str(folder), "-G", "Ninja",
-        f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DPython_EXECUTABLE={sys.executable}",
-        *(f"-D{name}={value}" for name, value in variables.items()),
-    )  # fmt: skip
-    run(tool("cmake"), "--build", str(folder), "--target", *targets)
+    """Configure and build; what has not changed since the last time is not built again.
+
+    Several processes may build in one folder, one after the other.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(
+            tool("cmake"), "-S", str(source), "-B", str(folder), "-G", "Ninja",
+            f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DPython_EXECUTABLE={sys.executable}",
+            *(f"-D{name}={value}" for name, value in variables.items()),
+        )  # fmt: skip
+        run(tool("cmake"), "--build", str(folder), "--target", *targets)
 
 
 def run(*command: str, **environment: str) -> str:
@@ -37,3 +44,16 @@ def run(*command: str, **environment: str) -> str:
     )
     assert done.returncode == 0, f"{command}:\n{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
     return done.stdout
+
+
+def example_program() -> Path:
+    """`examples/cpp`, which runs an artifact without Python, built."""
+    folder = ROOT / "build" / "example"
+    cmake_build(ROOT / "examples" / "cpp", folder, ["run_artifact"])
+    return folder / "run_artifact"
+
+
+def call(program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the program with nothing of Python's in its environment."""
+    command = [str(program), *map(str, arguments)]
+    return subprocess.run(command, env={}, capture_output=True, text=True, timeout=60)

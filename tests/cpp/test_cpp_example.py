@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.cpp.cpp_build import ROOT, cmake_build
+from tests.cpp.cpp_build import call
 from tests.frontends.onnx.test_indices import model
 from tests.models import (
     branchy,
@@ -35,13 +31,6 @@ NAMES = ("in/x", "y")
 BATCH = 3
 
 
-@pytest.fixture(scope="module")
-def program() -> Path:
-    folder = ROOT / "build" / "example"
-    cmake_build(ROOT / "examples" / "cpp", folder, ["run_artifact"])
-    return folder / "run_artifact"
-
-
 def private_memory() -> Executable:
     """The small model with a device that has a memory of its own."""
     platform = two_cpus()
@@ -54,12 +43,6 @@ def batches() -> Executable:
     module = lowered(branchy(), two_cpus())
     problem = unit_problem(module, two_cpus(), batch=BATCH)
     return build(annotate_devices(module, problem, random_schedule(problem, 1)), single=False)
-
-
-def call(program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the program with nothing of Python's in its environment."""
-    command = [str(program), *map(str, arguments)]
-    return subprocess.run(command, env={}, capture_output=True, text=True, timeout=60)
 
 
 def outputs_of(
@@ -113,13 +96,6 @@ def test_an_index_out_of_bounds_is_an_error_without_python_too(program, tmp_path
     assert "index -6 is out of bounds for axis 0 of size 5 of" in done.stderr
 
 
-@pytest.fixture(scope="module")
-def saved(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("cpp") / "net.hetero"
-    executable.save(path)
-    return path
-
-
 def test_random_inputs_are_told_and_timed(program, saved):
     done = call(program, saved, "--seed", "3", "--repeat", "5")
     assert done.returncode == 0, done.stderr
@@ -153,102 +129,6 @@ def test_an_input_of_another_shape_is_refused(program, saved, tmp_path):
     done = call(program, saved, "--input", f"y={tmp_path / 'y.npy'}")
     assert done.returncode == 1
     assert "input 'y' is float32[2, 8], expected float32[1, 8]" in done.stderr
-
-
-Damage = Callable[[Path], object]
-
-
-def in_document(name: str, change: Callable[[Any], object]) -> Damage:
-    def damage(folder: Path) -> None:
-        document = json.loads((folder / name).read_text())
-        change(document)
-        (folder / name).write_text(json.dumps(document))
-
-    return damage
-
-
-def cut(name: str, length: int) -> Damage:
-    def damage(folder: Path) -> None:
-        (folder / name).write_bytes((folder / name).read_bytes()[:length])
-
-    return damage
-
-
-def flip(name: str, share: float) -> Damage:
-    """Change a bit that stands at a share of the file's length."""
-
-    def damage(folder: Path) -> None:
-        content = bytearray((folder / name).read_bytes())
-        content[int(share * (len(content) - 1))] ^= 1
-        (folder / name).write_bytes(content)
-
-    return damage
-
-
-def sealed(damage: Damage) -> Damage:
-    """Damage that the manifest knows of: what reads the file has to find it."""
-
-    def seal(folder: Path) -> None:
-        damage(folder)
-        manifest = json.loads((folder / "manifest.json").read_text())
-        for name in manifest["files"]:
-            content = (folder / name).read_bytes()
-            manifest["files"][name] = hashlib.sha256(content).hexdigest()
-        (folder / "manifest.json").write_text(json.dumps(manifest))
-
-    return seal
-
-
-def damaged(program: Path, saved: Path, damage: Damage, folder: Path) -> str:
-    """What the program says of an artifact after the damage."""
-    copied = Path(shutil.copytree(saved, folder / "net.hetero"))
-    damage(copied)
-    done = call(program, copied)
-    assert done.returncode == 1
-    return done.stderr
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (
-            in_document("manifest.json", lambda m: m.update(format="tvm-hetero/artifact/1")),
-            'expected "tvm-hetero/artifact/2": build the artifact again',
-        ),
-        (
-            in_document("manifest.json", lambda m: m["files"].pop("big.so")),
-            "manifest.json does not list file 'big.so'",
-        ),
-        (
-            in_document("manifest.json", lambda m: m["files"].update({"big.so": 7})),
-            "manifest.json: files.big.so is 7, expected a string",
-        ),
-        (
-            in_document(
-                "manifest.json",
-                lambda m: m.update(default="..", files=m["files"] | {"../plan.json": ""}),
-            ),
-            "there is no variant '..'",
-        ),
-        (cut("manifest.json", 50), "manifest.json: not a JSON document"),
-        (lambda folder: (folder / "big.so").unlink(), "file 'big.so' is missing"),
-        (lambda folder: (folder / "weights.safetensors").unlink(), "is missing; build it again"),
-        (sealed(cut("partition/plan.json", 100)), "plan: not a JSON document"),
-        (sealed(cut("weights.safetensors", 1000)), "weights.safetensors: "),
-        (sealed(cut("big.so", 100)), "big.so"),
-    ],
-)
-def test_damage_is_told(program, saved, damage, message, tmp_path):
-    assert message in damaged(program, saved, damage, tmp_path)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize(
-    "name", ["big.so", "weights.safetensors", "partition/plan.json", "problem.json"]
-)
-def test_a_flipped_bit_is_found_before_anything_is_loaded(program, saved, name, share, tmp_path):
-    error = damaged(program, saved, flip(name, share), tmp_path)
-    assert f"file '{name}' was changed or damaged; build it again" in error
 
 
 OTHER_CPU = 'mount --bind "$0" /proc/cpuinfo && exec "$@"'

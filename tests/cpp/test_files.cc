@@ -13,6 +13,7 @@
 #include "harness.h"
 #include "sample.h"
 #include "support/parse_json.h"
+#include "support/printable_errors.h"
 #include "support/sha256.h"
 
 namespace tvm_hetero::tests {
@@ -191,6 +192,22 @@ TEST(WhatIsNoJsonIsRefused) {
   const char* good[] = {"0", "-0.5e-3", "5e-324", "[-1e-400, 1]", " [ ] ", "{\"a\": {\"a\": 1}, \"b\": [{}, {}]}",
                         "\"\\ud83d\\ude00\xf0\x9f\x98\x80\\u0000\\/\"", "1e308", "null\n"};
   for (const char* text : good) ParseJson(text, "x");
+}
+
+TEST(WhatAnErrorQuotesIsSafeToShow) {
+  CHECK(Printable("x 'caf\u00e9' \u4e2d \U0001f600") == "x 'caf\u00e9' \u4e2d \U0001f600");
+  CHECK(Printable("\x1b[31m\n\t\x7f") == "\\x1b[31m\\n\\t\\x7f");
+  CHECK(Printable("\u202eab\u200b\ufeff\U000e0041") == "\\u202eab\\u200b\\ufeff\\U000e0041");
+  CHECK(Printable("\xff\xc3|\xed\xa0\x80") == "\\xff\\xc3|\\xed\\xa0\\x80");
+  CHECK(Printable(std::string("a\0b", 3)) == "a\\x00b");
+  const std::string cut = Printable("begin" + std::string(5000, '\x01') + "\u00e9end");
+  CHECK(cut.size() <= 2000 && cut.rfind("begin", 0) == 0);
+  CHECK_CONTAINS(cut, " ... ");
+  CHECK(cut.substr(cut.size() - 5) == "\u00e9end");
+  TemporaryFile file;
+  const std::string said = Complaint(file, WithLength(R"({"\u001b[2J": {"dtype": "\u202e"}})", ""));
+  CHECK_CONTAINS(said, "\\x1b[2J");
+  CHECK_CONTAINS(said, "\\u202e");
 }
 
 TEST(NestingIsNotCountedWithinStrings) {

@@ -15,16 +15,16 @@ import json
 import os
 import random
 import shutil
-import struct
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from tests.fuzz.limited import FAULT, Verdict, judge
-from tests.fuzz.mutations import mutate_bytes, mutate_json
+from tests.fuzz.mutations import mutate_bytes, mutate_json, mutate_safetensors
+from tests.fuzz.odd_files import REPLACEMENTS
 from tests.serve.small_tokenizer import write_texts
 from tests.small_decoders import CONFIGS, tiny
 from tvm_hetero.frontends.huggingface import from_huggingface
@@ -76,7 +76,7 @@ def broken_folder(seed: int, folder: Path, *, encoders: bool = False) -> None:
         weights = {"config.json": 4, "model.safetensors": 4, "tokenizer.json": 2}
         path = rng.choices(files, [weights.get(file.name, 1) for file in files])[0]
         if rng.random() < 0.1:
-            rng.choice(_REPLACEMENTS)(path)
+            rng.choice(REPLACEMENTS)(path)
         elif path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
             _change(path, rng)
 
@@ -89,61 +89,9 @@ def _change(path: Path, rng: random.Random) -> None:
         except (ValueError, RecursionError):  # it was changed before and is none any more
             path.write_bytes(mutate_bytes(raw, rng))
     elif path.suffix == ".safetensors" and len(raw) > 8:
-        path.write_bytes(_change_tensors(raw, rng))
+        path.write_bytes(mutate_safetensors(raw, rng))
     else:
         path.write_bytes(mutate_bytes(raw, rng))
-
-
-def _change_tensors(raw: bytes, rng: random.Random) -> bytes:
-    """Other values in the header, another length of it, or other bytes."""
-    (length,) = struct.unpack("<Q", raw[:8])
-    header, data = raw[8 : 8 + length], raw[8 + length :]
-    if rng.random() < 0.2:
-        length = rng.choice([0, 7, length - 1, length + 8, 2**40, 2**63, 2**64 - 1])
-        return struct.pack("<Q", length) + header + data
-    if rng.random() < 0.2:
-        return mutate_bytes(raw, rng)
-    try:
-        header = mutate_json(header, rng)
-    except (ValueError, RecursionError):
-        header = mutate_bytes(header, rng)
-    return struct.pack("<Q", len(header)) + header + data
-
-
-def _pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def _link(target: str) -> Callable[[Path], None]:
-    def make(path: Path) -> None:
-        path.unlink()
-        path.symlink_to(target)
-
-    return make
-
-
-def _folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _sparse(path: Path) -> None:
-    os.truncate(path, 1 << 40)
-
-
-def _deep(path: Path) -> None:
-    path.write_text("[" * 200_000)
-
-
-def _hard(path: Path) -> None:
-    os.link(path, path.with_name("another"))
-
-
-_REPLACEMENTS: list[Callable[[Path], None]] = [
-    _pipe, _link("/dev/zero"), _link("/etc/passwd"), _link("none"), _folder, _sparse, _deep, _hard,
-    Path.unlink, lambda path: path.write_bytes(b""),
-]  # fmt: skip
 
 
 def read_folder(folder: Path) -> None:

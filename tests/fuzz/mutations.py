@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,3 +97,30 @@ def mutate_json(text: bytes, rng: random.Random) -> bytes:
     if rng.random() < 0.25:
         return mutate_bytes(text, rng)
     return json.dumps(mutate_document(json.loads(text), rng)).encode()
+
+
+def mutate_scalars(text: bytes, rng: random.Random) -> bytes:
+    """A JSON file of the same form: one to three numbers or texts are those of other places."""
+    document = json.loads(text)
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        places = [(at, key) for at, key in _places(document) if type(at[key]) in (int, str)]
+        parent, key = rng.choice(places)
+        alike = [at[k] for at, k in places if type(at[k]) is type(parent[key])]
+        parent[key] = rng.choice(alike)
+    return json.dumps(document).encode()
+
+
+def mutate_safetensors(raw: bytes, rng: random.Random) -> bytes:
+    """A safetensors file with other values in the header, another length of it, or other bytes."""
+    (length,) = struct.unpack("<Q", raw[:8])
+    header, data = raw[8 : 8 + length], raw[8 + length :]
+    if rng.random() < 0.2:
+        length = rng.choice([0, 7, length - 1, length + 8, 2**40, 2**63, 2**64 - 1])
+        return struct.pack("<Q", length) + header + data
+    if rng.random() < 0.2:
+        return mutate_bytes(raw, rng)
+    try:
+        header = mutate_json(header, rng)
+    except (ValueError, RecursionError):
+        header = mutate_bytes(header, rng)
+    return struct.pack("<Q", len(header)) + header + data

@@ -216,3 +216,18 @@ def test_contiguous_stages_come_back_and_are_refused_elsewhere() -> None:
     document["objective"] = {"kind": "energy", "contiguous": True}
     with pytest.raises(FormatError, match="contiguous stages belong to throughput, not to energy"):
         Problem.from_dict(document)
+
+
+def test_equal_tables_are_one_object_and_true_is_no_time() -> None:
+    document = example()
+    row = document["tasks"][0]["cost"]
+    document["tasks"][1]["cost"] = {"big": dict(row["little"]), "little": {"1": 1.0}}
+    costs = Problem.from_dict(document).costs
+    assert costs["relu1"]["big"] is costs["conv1"]["little"]
+    # Equal to what was read before, and yet refused.
+    document["tasks"][1]["cost"]["big"] = {"1": True}
+    with pytest.raises(FormatError, match="batch 1"):
+        Problem.from_dict(document)
+    document["tasks"][1]["cost"] = {"big": {"1": 1.0}, "little": {"1": True}}
+    with pytest.raises(FormatError, match="batch 1"):
+        Problem.from_dict(document)

@@ -79,6 +79,7 @@ def test_those_who_wait_get_their_own_answers_and_are_counted_together(server):
     assert f"nv_inference_exec_count{label} 2.0" in text
     assert f"tvm_hetero_executions_total{label} 2.0" in text
     assert f"tvm_hetero_joined_requests_total{label} 4.0" in text
+    assert f"tvm_hetero_batches_total{label} 1.0" in text
     assert eventually(lambda: server.ask(lambda: pool.free == len(pool.owners)))
 
 

@@ -15,6 +15,7 @@ from tvm_hetero.artifact.executable import Executable, Variant
 from tvm_hetero.artifact.manifest import (
     KERNELS,
     MODULE,
+    WEIGHTS,
     check_files,
     check_versions,
     read_manifest,
@@ -49,7 +50,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             problem=problem,
             schedule=Schedule.load(path / "schedule.json"),
             variants={n: _read_variant(path, n, d, problem) for n, d in variants},
-            weights=_read_weights(path / "weights.safetensors"),
+            weights=_read_weights(path / WEIGHTS),
             default=manifest["default"],
             source=manifest["source"],
             choices=_read_choices(path, manifest),
@@ -64,6 +65,8 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
         raise
     except OSError as error:
         raise ArtifactError(f"{error.filename or path}: cannot be read: {error.strerror}") from None
+    except MemoryError:
+        raise ArtifactError(f"{path}: there is no memory for its weights") from None
     except (HeteroError, safetensors.SafetensorError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
 

@@ -32,7 +32,7 @@ import safetensors
 import safetensors.numpy
 
 from tvm_hetero.artifact.kinds import MANIFEST, is_artifact
-from tvm_hetero.artifact.manifest import FORMAT, KERNELS, MODULE, versions
+from tvm_hetero.artifact.manifest import FORMAT, KERNELS, MODULE, WEIGHTS, versions
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.plan.format import plan_text
 from tvm_hetero.problem.implementation_choice import choices_to_dict
@@ -79,7 +79,7 @@ def _write_files(executable: Executable, folder: Path) -> None:
         name: value if isinstance(value, np.ndarray) else value.numpy()
         for name, value in executable.weights.items()
     }
-    safetensors.numpy.save_file(weights, folder / "weights.safetensors")
+    safetensors.numpy.save_file(weights, folder / WEIGHTS)
     variants = {}
     for name, variant in executable.variants.items():
         (folder / name).mkdir()

@@ -27,7 +27,7 @@ import math
 import time
 
 from tvm_hetero.bounds.core.linear import ROUNDING, WORK_A_SECOND
-from tvm_hetero.bounds.core.time_is_up import Late, never
+from tvm_hetero.bounds.core.time_is_up import Late, TimeIsUp, never
 from tvm_hetero.bounds.energy_cost import spending
 from tvm_hetero.bounds.integrality import round_up
 from tvm_hetero.bounds.ladder import Rung, climb, climb_throughput
@@ -87,9 +87,15 @@ def lower_bound(
     return round_up(problem, max((rung.value for rung in rungs), default=0.0))
 
 
-def first_bound(problem: Problem) -> float:
-    """What is known in milliseconds where memory binds, s; else 0: a search may end at it."""
-    return path_runs_bound(instance_of(problem)) * ROUNDING
+def first_bound(problem: Problem, late: Late = never) -> float:
+    """What is known in milliseconds where memory binds, s; else 0: a search may end at it.
+
+    0 too where it is `late` before that.
+    """
+    try:
+        return path_runs_bound(instance_of(problem), late) * ROUNDING
+    except TimeIsUp:
+        return 0.0
 
 
 def bound_ladder(

@@ -142,7 +142,7 @@ def _rungs(
     path = functools.cache(lambda: path_of(figures, late))
     yield "critical path", path
     if any(figures.instance.memory_binds):
-        yield "path runs", lambda: path_runs_bound(figures.instance)
+        yield "path runs", lambda: path_runs_bound(figures.instance, late)
     yield "loads", lambda: load_of(figures)
     if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
         yield "patterns", lambda: pattern_bound(figures.instance, late)

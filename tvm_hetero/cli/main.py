@@ -24,9 +24,11 @@ from tvm_hetero.cli.verbs import (
     adapt,
     bench,
     check,
+    choose,
     cluster,
     demo,
     devices,
+    doctor,
     generate,
     load_test,
     onnx_check,
@@ -128,7 +130,7 @@ app = typer.Typer(
     cls=Verbs,
     help="One neural network on heterogeneous devices at once, scheduled with a proof of quality.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -164,6 +166,7 @@ app.command("record")(record.record)
 app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
 app.command("place-layers")(place_layers.place_layers)
+app.command("choose")(choose.choose)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)
 app.command("check")(check.check)
@@ -174,6 +177,7 @@ app.command("solvers")(solvers.solvers)
 app.command("tune")(tune.tune)
 app.command("zoo")(zoo.zoo)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -65,8 +65,9 @@ def not_started(error: Exception, place: str) -> RunError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return RunError(
         f"no Ray could be started on this machine: {printable(lines[0], 300)} It wants a core for "
-        f"some seconds, {_STORE_BYTES:,} bytes of /dev/shm and room in {place}: try again when the "
-        "machine is idle, or join a Ray that runs ('address: auto')"
+        f"some seconds, {_STORE_BYTES:,} bytes of /dev/shm (where that is smaller, of /tmp), and "
+        f"room in {place}: try again when the machine is idle, or join a Ray that runs "
+        "('address: auto')"
     )
 
 

@@ -113,7 +113,7 @@ def linker_of(target: Target) -> str | None:
     triple = _triple(target)
     architecture = triple.split("-")[0]
     if not triple or _plain(architecture) == _plain(platform.machine()):
-        _require_own()
+        own_compiler()
         return None
     # Compilers leave out who made the machine: aarch64-unknown-linux-gnu.
     parts = [part for part in triple.split("-") if part not in ("unknown", "pc", "none")]
@@ -127,14 +127,23 @@ def linker_of(target: Target) -> str | None:
     )
 
 
-def _require_own() -> None:
+def own_compiler() -> str:
+    """The compiler that links kernels for this machine.
+
+    Raises
+    ------
+    PlatformError
+        If there is none.
+    """
     from tvm.support import cc
 
-    if cc.get_cc() is None:
+    found = cc.get_cc()
+    if found is None:
         raise PlatformError(
             "there is no C++ compiler (g++, gcc, clang++, clang) on the PATH, which links kernels; "
             "install one (Debian: apt-get install g++), or name it in the variable CXX"
         )
+    return str(found)
 
 
 def _triple(target: Target) -> str:

@@ -19,7 +19,8 @@
     annotate          the schedule goes into the module                `verify_placed`
 
 `PREPARE` ends with a problem, as ``tvm-hetero problem`` writes it; ``tvm-hetero schedule`` does
-what `solve` does. What comes out is built by `tvm_hetero.compiler.build`.
+what `solve` does. A plan that is given goes from `LOWER` to `ANNOTATE`
+(`tvm_hetero.pipeline.given_plan`). What comes out is built by `tvm_hetero.compiler.build`.
 """
 
 from __future__ import annotations
@@ -228,20 +229,22 @@ class Phase:
     is_free: bool = False
 
 
-PREPARE = (
-    Phase(
-        "lower",
-        (
-            strip_placement,
-            hint_annotated_operators,
-            lower_to_kernels,
-            extract_graph,
-            find_narrow_kernels,
-            note_probabilities,
-            refuse_too_little_memory,
-        ),
-        verify=lambda job: verify_lowered(job.module, job.tasks),
+LOWER = Phase(
+    "lower",
+    (
+        strip_placement,
+        hint_annotated_operators,
+        lower_to_kernels,
+        extract_graph,
+        find_narrow_kernels,
+        note_probabilities,
+        refuse_too_little_memory,
     ),
+    verify=lambda job: verify_lowered(job.module, job.tasks),
+)
+ANNOTATE = Phase("annotate", (place,), verify=check_placement)
+PREPARE = (
+    LOWER,
     Phase(
         "measure",
         (
@@ -263,11 +266,7 @@ PREPARE = (
 )
 PLACE = (
     Phase("solve", (find_schedule, settle_schedule), is_free=True),
-    Phase(
-        "annotate",
-        (place,),
-        verify=check_placement,
-    ),
+    ANNOTATE,
 )
 
 

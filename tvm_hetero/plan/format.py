@@ -1,7 +1,8 @@
 """A plan as a JSON document and back: the one place in Python that knows the document's keys.
 
 C++ parses the same document (src/plan) and checks what the form alone does not ensure; here a
-document is only taken apart, and refused where a key or a type is not the format's.
+document is only taken apart, and refused where a key or a type is not the format's, or a number is
+that of no row.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tvm_hetero.plan.model import (
     TensorPlan,
     WorkerPlan,
 )
+from tvm_hetero.plan.references import check_references
 from tvm_hetero.util.documents import check_format
 from tvm_hetero.util.fields import Fields, refuse
 
@@ -154,11 +156,12 @@ def plan_from_dict(document: Mapping[str, Any], name: str = "plan") -> Plan:
     Raises
     ------
     FormatError
-        If a key is missing or unknown, or a value is not of its type; `name` is quoted.
+        If a key is missing or unknown, a value is not of its type, or the number of a row of which
+        there is none; `name` is quoted.
     """
     check_format(document, FORMAT, name)
     row = Fields(document, name, ["format", "batch", *_HEADS, "steps"])
-    return Plan(
+    plan = Plan(
         row.integer("batch"),
         row.rows("devices", _device),
         row.rows("workers", _worker),
@@ -168,6 +171,8 @@ def plan_from_dict(document: Mapping[str, Any], name: str = "plan") -> Plan:
         row.rows("outputs", _output),
         row.rows("steps", _step),
     )
+    check_references(plan, name)
+    return plan
 
 
 def _device(data: object, where: str) -> DevicePlan:

@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvm_hetero.platform.amx_permission import TILES, ask_for_tiles
@@ -142,6 +142,15 @@ def read_processor(root: str | os.PathLike[str] = "/") -> Processor:
     Of this machine's flags those of tile registers count only where the system lets this process
     use them, which it is asked for here (`amx_permission`).
     """
+    listed = read_listed_processor(root)
+    tiles = {flag for flag in listed.flags if flag.startswith(TILES)}
+    if tiles and Path(root) == Path("/") and not ask_for_tiles():
+        return replace(listed, flags=listed.flags - tiles)
+    return listed
+
+
+def read_listed_processor(root: str | os.PathLike[str] = "/") -> Processor:
+    """The CPU with all flags that the system lists, those of tile registers too."""
     fields: dict[str, str] = {}
     for line in _read(Path(root) / "proc/cpuinfo").splitlines():
         key, colon, value = line.partition(":")
@@ -151,9 +160,6 @@ def read_processor(root: str | os.PathLike[str] = "/") -> Processor:
             continue
         fields[key.strip()] = value.strip()
     flags = frozenset(fields.get("flags", fields.get("Features", "")).split())
-    tiles = {flag for flag in flags if flag.startswith(TILES)}
-    if tiles and Path(root) == Path("/") and not ask_for_tiles():
-        flags -= tiles
     return Processor(
         vendor=fields.get("vendor_id", fields.get("CPU implementer", "")),
         family=_number(fields.get("cpu family", fields.get("CPU architecture", ""))),
@@ -169,10 +175,19 @@ def read_memory(root: str | os.PathLike[str] = "/") -> int | None:
 
     The total and not what is free now, so that the same machine is described alike every time.
     """
-    words = [line.split() for line in _read(Path(root) / "proc/meminfo").splitlines()]
-    limits = [_number(w[1]) * 1024 for w in words if len(w) >= 2 and w[0] == "MemTotal:"]
-    limits.append(read_group_limits(root).memory or 0)
+    limits = [_meminfo(root, "MemTotal") or 0, read_group_limits(root).memory or 0]
     return min((limit for limit in limits if limit > 0), default=None)
+
+
+def read_free_memory(root: str | os.PathLike[str] = "/") -> int | None:
+    """RAM in bytes that programs could have now, on the whole machine; None if unknown."""
+    return _meminfo(root, "MemAvailable")
+
+
+def _meminfo(root: str | os.PathLike[str], key: str) -> int | None:
+    """A row of ``/proc/meminfo``, in bytes."""
+    words = [line.split() for line in _read(Path(root) / "proc/meminfo").splitlines()]
+    return next((_number(w[1]) * 1024 for w in words if len(w) >= 2 and w[0] == f"{key}:"), None)
 
 
 def read_gpus(program: str = "nvidia-smi") -> tuple[Gpu, ...]:

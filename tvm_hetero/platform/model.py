@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -29,7 +29,7 @@ from tvm_hetero.platform.format import (
     platform_document,
     save_document,
 )
-from tvm_hetero.platform.path_search import PathSearch
+from tvm_hetero.platform.path_search import PathFinder
 from tvm_hetero.platform.teams import (
     NodeCore,
     check_team_memory,
@@ -41,9 +41,6 @@ from tvm_hetero.platform.teams import (
 from tvm_hetero.util.documents import read_document
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
-
-# Searches for paths that are kept: those of a size from each of many devices.
-_MOST_SEARCHES = 512
 
 
 @dataclass(frozen=True)
@@ -69,10 +66,7 @@ class Platform:
     _paths: dict[tuple[str, str, float], tuple[Link, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
-    _searches: dict[tuple[int, float], PathSearch] = field(
-        default_factory=dict, init=False, repr=False, compare=False, hash=False
-    )
-    _outward: dict[int, list[tuple[int, float, float]]] = field(
+    _outward: dict[int, dict[int, tuple[float, float]]] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 
@@ -248,12 +242,7 @@ class Platform:
 
     def _cheapest_path(self, src: str, dst: str, nbytes: float) -> tuple[Link, ...]:
         """The path by (time, hops, positions of the devices on the way), see `path_search`."""
-        key = (self.index[src], nbytes)
-        if key not in self._searches:
-            if len(self._searches) == _MOST_SEARCHES:
-                self._searches.clear()
-            self._searches[key] = PathSearch(*key, self._links_of)
-        way = self._searches[key].way_to(self.index[dst])
+        way = self._finder.way(self.index[src], self.index[dst], nbytes)
         if way is not None:
             return self._links_along(way)
         raise PlatformError(
@@ -261,13 +250,17 @@ class Platform:
             f"{quote(dst)}; add a link, a fabric or a network"
         )
 
-    def _links_of(self, device: int) -> list[tuple[int, float, float]]:
-        """The devices that a device has links to, with latency (s) and bandwidth (bytes/s)."""
+    @cached_property
+    def _finder(self) -> PathFinder:
+        return PathFinder(self.links_from, len(self.devices))
+
+    def links_from(self, device: int) -> Mapping[int, tuple[float, float]]:
+        """The devices that the device there has links to: latency (s) and bandwidth (bytes/s)."""
         if device not in self._outward:
-            self._outward[device] = list(self._new_links_of(device))
+            self._outward[device] = dict(self._new_links_from(device))
         return self._outward[device]
 
-    def _new_links_of(self, device: int) -> Iterator[tuple[int, float, float]]:
+    def _new_links_from(self, device: int) -> Iterator[tuple[int, tuple[float, float]]]:
         """As `link` says of every two, without an object for each: of hundreds there are many."""
         src, explicit = self.devices[device], self._explicit
         inside, between = self._fabric_of.get(src.node), self._fabric_of.get(None)
@@ -275,9 +268,9 @@ class Platform:
             link = explicit.get((src.name, dst.name))
             fabric = inside if dst.node == src.node else between
             if link is not None:
-                yield there, link.latency, link.bandwidth
+                yield there, (link.latency, link.bandwidth)
             elif fabric is not None and there != device:
-                yield there, fabric.latency, fabric.bandwidth
+                yield there, (fabric.latency, fabric.bandwidth)
 
     def _links_along(self, way: Iterable[int]) -> tuple[Link, ...]:
         names = [self.names[i] for i in way]

@@ -18,7 +18,7 @@ from tvm_hetero.util.documents import check_format
 from tvm_hetero.util.fields import Fields, check_integers, refuse
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
-from tvm_hetero.util.units import LEAST, MOST, parse_bytes, parse_quantity
+from tvm_hetero.util.units import parse_bytes, parse_quantity
 from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/problem/1"
@@ -29,6 +29,8 @@ _SIZE = re.compile(r"0*[1-9][0-9]{0,8}")
 _OPTIONAL = (
     "op", "color", "flops", "bytes", "implementation", "sizes", "weight_bytes", "output_bytes",
 )  # fmt: skip
+# By what a cost is known that was read before: seconds of one element, or (size, seconds) of each.
+_Key = float | tuple[tuple[str, float], ...]
 
 
 class ProblemFields(NamedTuple):
@@ -63,7 +65,7 @@ def parse_problem(data: object, where: str) -> ProblemFields:
     """
     check_format(data, FORMAT, where)
     row = Fields(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
-    known: dict[float, Cost] = {}
+    known: dict[_Key, Cost] = {}
     tasks = row.rows("tasks", lambda task, at: _parse_task(task, at, known), "task")
     edges = row.rows("edges", _parse_edge, "edge")
     with locate_errors(where):
@@ -108,7 +110,7 @@ def problem_text(document: Mapping[str, Any]) -> str:
     return "{" + ",\n ".join(lines) + "}\n"
 
 
-def _parse_task(data: object, where: str, known: dict[float, Cost]) -> tuple[Task, dict[str, Cost]]:
+def _parse_task(data: object, where: str, known: dict[_Key, Cost]) -> tuple[Task, dict[str, Cost]]:
     row = Fields(data, where, ["id", "cost"], _OPTIONAL)
     name = row.name("id")
     row.where = f"{where} ({printable(name)})"
@@ -135,21 +137,35 @@ def _parse_task(data: object, where: str, known: dict[float, Cost]) -> tuple[Tas
     return task, costs
 
 
-def _parse_costs(data: Mapping[str, Any], where: str, known: dict[float, Cost]) -> dict[str, Cost]:
+def _parse_costs(data: Mapping[str, Any], where: str, known: dict[_Key, Cost]) -> dict[str, Cost]:
     """The costs of a task; equal times are one object, also of several tasks (`known`).
 
-    Plain times are most of a document: on many devices tasks times devices of them, and few differ.
+    Times are most of a document: on many devices tasks times devices of them, and few differ.
     """
     costs = {}
-    for device, seconds in data.items():
-        if type(seconds) is not float or not LEAST <= seconds <= MOST:
-            costs[device] = parse_cost(seconds, f"{where}: cost on {quote(device)}")
-            continue
-        cost = known.get(seconds)
+    for device, given in data.items():
+        key = _key(given)
+        cost = None if key is None else known.get(key)
         if cost is None:
-            cost = known[seconds] = Cost(((1, seconds),))
+            cost = parse_cost(given, f"{where}: cost on {quote(device)}")
+            if key is not None:
+                known[key] = cost
         costs[device] = cost
     return costs
+
+
+def _key(cost: object) -> _Key | None:
+    """What equal times and tables have in common; None where one is written in another way.
+
+    By types, too: true and 1 are equal, and one of them is no time.
+    """
+    if type(cost) is float:
+        return cost
+    if type(cost) is not dict:
+        return None
+    points = tuple(cost.items())
+    plain = all(type(size) is str and type(seconds) is float for size, seconds in points)
+    return points if plain else None
 
 
 def _by_device(task: Fields, key: str, costs: Mapping[str, Cost], what: str) -> Mapping[str, Any]:

@@ -11,11 +11,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
+from tvm_hetero.processes.descendants import end_descendants
 from tvm_hetero.serve.greeting import greeting
 from tvm_hetero.serve.logs import logging_to_stderr
 from tvm_hetero.serve.server import ModelServer
+from tvm_hetero.util.leftovers import remove_all
 from tvm_hetero.util.untrusted_names import printable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -68,8 +70,15 @@ async def _serve(server: ModelServer, told: Callable[[str], object]) -> int:
         await asyncio.wait_for(server.stop(), server.options.drain)
     except TimeoutError:
         told("a load did not end in time; ending without it")
-        os._exit(status)
+        _end_now(status)
     return status
+
+
+def _end_now(status: int) -> NoReturn:
+    """End the process with nothing left of it: no child, no temporary file."""
+    end_descendants()
+    remove_all()
+    os._exit(status)
 
 
 def _first_signal() -> asyncio.Future[int]:
@@ -97,6 +106,6 @@ def _end_at_next_signal() -> None:
     signal.set_wakeup_fd(writing)
 
     def end() -> None:
-        os._exit(128 + os.read(reading, 1)[0])
+        _end_now(128 + os.read(reading, 1)[0])
 
     threading.Thread(target=end, name="tvm_hetero second signal", daemon=True).start()

@@ -175,9 +175,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
 
     began = options.clock()
     best = options.start
-    bound = max(first_bound(problem), 0.0 if best is None else best.lower_bound)
-    reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     is_late, aside = partial(time_is_up, options.ends), _aside(problem, options)
+    bound = max(first_bound(problem, is_late), 0.0 if best is None else best.lower_bound)
+    reason: HeteroError = SolverError(f"auto found no schedule of {problem.name!r}")
     if options.ends is not None:
         options, aside = replace(options, ends=options.ends.sooner(aside)), 0.0
     for stage in portfolio(problem):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
 import shutil
 import tempfile
 import threading
@@ -98,7 +97,7 @@ def _make(
 ) -> Path:
     folder = Path(tempfile.gettempdir() if parent is None else parent).absolute()
     while True:
-        path = folder / f"{prefix}{secrets.token_hex(4)}{suffix}"
+        path = folder / f"{prefix}{os.urandom(4).hex()}{suffix}"
         _MADE[path] = os.getpid()
         _wait_if_ending()
         try:

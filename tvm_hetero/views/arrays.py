@@ -160,15 +160,15 @@ def _tables(instance: Instance, batch: int) -> tuple[FloatArray, FloatArray]:
         return seconds, seconds
     shape = (len(instance), len(instance.names))
     rate, least = np.full(shape, math.inf), np.full(shape, math.inf)
-    known: dict[Cost, tuple[float, float]] = {}
+    known: dict[int, tuple[float, float]] = {}  # by object, which may be the cost of many
     for i, v in enumerate(instance.order):
         for d in instance.devices[v]:
             cost = instance.problem.costs[instance.tasks[v]][instance.names[d]]
-            if cost not in known:
-                known[cost] = _best(instance.problem, cost)
+            if id(cost) not in known:
+                known[id(cost)] = _best(instance.problem, cost)
             # A part that was made free (see `modularity.Piece`) has no time at all.
             free = instance.seconds[v][d] == 0
-            rate[i, d], least[i, d] = (0.0, 0.0) if free else known[cost]
+            rate[i, d], least[i, d] = (0.0, 0.0) if free else known[id(cost)]
     return rate, least
 
 

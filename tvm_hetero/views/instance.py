@@ -38,11 +38,14 @@ from tvm_hetero.problem.graph import Tensor
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.util.quote import quote
-from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.array_types import FloatArray, IntArray
+from tvm_hetero.views.one_stop_paths import one_stop
 
 Hop = tuple[int, int]
 # For each task the elements of its parts; a task that is not named runs whole.
 Division = Mapping[str, Sequence[Sequence[int]]]
+# Times between all devices that are kept, for copies of several sizes.
+_MOST_TIMES = 16_000_000
 
 
 @dataclass(frozen=True)
@@ -188,10 +191,40 @@ class Instance:
     def copies(self, nbytes: int) -> FloatArray:
         """`copy_seconds` from every device (row) to every device (column), s."""
         if nbytes not in self._copies:
-            places = range(len(self.names))
-            rows = [[self.copy_seconds(j, k, nbytes) for k in places] for j in places]
-            self._copies[nbytes] = np.array(rows, dtype=np.float64)
+            found = self._over_links(nbytes)
+            direct = one_stop(found, self._unlinked)
+            for (j, k), known, seconds in zip(
+                self._unlinked.tolist(), direct.known.tolist(), direct.seconds.tolist(), strict=True
+            ):
+                found[j, k] = seconds if known else self.copy_seconds(j, k, nbytes)
+            np.fill_diagonal(found, 0.0)
+            if len(self._copies) * found.size > _MOST_TIMES:
+                self._copies.clear()
+            self._copies[nbytes] = found
         return self._copies[nbytes]
+
+    @cached_property
+    def _unlinked(self) -> IntArray:
+        """(n, 2): the pairs of different devices that no link joins."""
+        linked = np.isfinite(self._wires[0])
+        np.fill_diagonal(linked, True)
+        return np.argwhere(~linked)
+
+    def _over_links(self, nbytes: int) -> FloatArray:
+        """Time of `nbytes` over the link from device to device, s; inf where there is none."""
+        latency, bandwidth = self._wires
+        return latency + nbytes / bandwidth
+
+    @cached_property
+    def _wires(self) -> tuple[FloatArray, FloatArray]:
+        """Latency (s; inf where no link is) and bandwidth (bytes/s) from device to device."""
+        latency = np.full((len(self.names), len(self.names)), np.inf)
+        bandwidth = np.ones_like(latency)
+        for j, row in enumerate(latency):
+            links = self.problem.platform.links_from(j)
+            row[list(links)] = [link[0] for link in links.values()]
+            bandwidth[j, list(links)] = [link[1] for link in links.values()]
+        return latency, bandwidth
 
     def hops(self, tensor: int, placement: Sequence[int]) -> tuple[Hop, ...]:
         """The distinct hops that `tensor` makes under a placement, along each route in order.
@@ -320,12 +353,20 @@ class Instance:
         They can where a slow direct link wins over a fast detour that another route takes.
         A tensor may then reach a device twice, which the exact models do not weigh.
         """
-        k = len(self.names)
-        for nbytes in sorted({flow.nbytes for flow in self.tensors}):
-            for j in range(k):
-                routes = (self.route(j, target, nbytes) for target in range(k))
-                hops = {hop for route in routes for hop in route or ()}
-                if len({b for _, b in hops}) < len(hops):
+        return self.form_trees(sorted({flow.nbytes for flow in self.tensors}))
+
+    def form_trees(self, sizes: Sequence[int]) -> bool:
+        """The same of routes for so many bytes."""
+        pairs = self._unlinked
+        for nbytes in sizes:
+            # Links are routes, and those over one stop enter nothing else that a link leads to.
+            longer = ~one_stop(self._over_links(nbytes), pairs).known
+            for j in np.unique(pairs[longer][:, 0]).tolist():
+                linked = self.problem.platform.links_from(j)
+                others = pairs[pairs[:, 0] == j][:, 1].tolist()
+                hops = {hop for k in others for hop in self.route(j, k, nbytes) or ()}
+                into = [b for _, b in hops]
+                if len(set(into)) < len(into) or any(a != j and b in linked for a, b in hops):
                     return False
         return True
 

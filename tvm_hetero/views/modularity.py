@@ -25,7 +25,7 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -101,8 +101,7 @@ def cut_is_exact(instance: Instance) -> bool:
 
 def all_linked(instance: Instance) -> bool:
     """Whether every two devices of use have a link between them; then no copy takes a detour."""
-    platform, names = instance.problem.platform, instance.names
-    return all(platform.link(names[j], names[k]) is not None for j, k in _pairs(_used(instance)))
+    return next(_without_link(instance), None) is None
 
 
 def is_connected(instance: Instance) -> bool:
@@ -111,17 +110,23 @@ def is_connected(instance: Instance) -> bool:
     Then a list scheduler always finds a schedule, so that a missing one never has to be told
     from one that is not there.
     """
-    sizes = {flow.nbytes for flow in instance.tensors}
-    pairs = _pairs(_used(instance))
-    return all(instance.route(j, k, b) is not None for j, k in pairs for b in sizes)
+    # Whether links lead there does not depend on how many bytes are to go.
+    nbytes = next((flow.nbytes for flow in instance.tensors), None)
+    if nbytes is None:
+        return True
+    return all(instance.route(j, k, nbytes) is not None for j, k in _without_link(instance))
 
 
 def _used(instance: Instance) -> list[int]:
     return sorted({d for devices in set(instance.devices) for d in devices})
 
 
-def _pairs(used: Sequence[int]) -> list[tuple[int, int]]:
-    return [(j, k) for j in used for k in used if j != k]
+def _without_link(instance: Instance) -> Iterator[tuple[int, int]]:
+    """The pairs of devices of use that no link joins."""
+    used = _used(instance)
+    for j in used:
+        linked = instance.problem.platform.links_from(j)
+        yield from ((j, k) for k in used if j != k and k not in linked)
 
 
 class Piece(Instance):

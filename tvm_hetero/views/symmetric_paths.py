@@ -10,18 +10,21 @@ How many paths are best is counted by the number of hops h, from one device a to
     time_h(b) = min over c of time_(h-1)(c) + link(c, b)
     ways_h(b) = sum of ways_(h-1)(c) over those c
 
-in the very sums of floats that `Platform.path` compares, so that a tie here is a tie there.
+in the very sums of floats that `Platform.path` compares, so that a tie here is a tie there. Two
+hops are tried first (`one_stop_paths`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tvm_hetero.errors import PlatformError
+from tvm_hetero.platform.devices import Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
+from tvm_hetero.views.one_stop_paths import one_stop
 
 Permutation = tuple[int, ...]
 Pair = tuple[int, int]
@@ -45,30 +48,61 @@ def path_judge(problem: Problem, links: IntArray) -> Callable[[Permutation], boo
     if len(one) * problem.batch > _MOST_SIZES:
         return None
     sizes = sorted({b * n for b in one for n in range(1, problem.batch + 1)})
-    ties = {nbytes: _ties(problem, links, indirect, nbytes) for nbytes in sizes}
-    if sum(map(len, ties.values())) > _MOST_PATHS:
-        return None
-    tied = [_TiedPaths(problem, nbytes, pairs) for nbytes, pairs in ties.items() if pairs]
-    return lambda permutation: all(paths.carried(permutation) for paths in tied)
+    ties, count = {}, 0
+    figures = _figures(problem, links)
+    for nbytes in sizes:
+        ties[nbytes] = _ties(_seconds(links, figures, nbytes), indirect)
+        count += len(ties[nbytes])
+        if count > _MOST_PATHS:
+            return None
+    tied = [_TiedPaths(problem, nbytes, stops) for nbytes, stops in ties.items() if stops]
+
+    def carried(permutation: Permutation) -> bool:
+        moved = [d for d, image in enumerate(permutation) if d != image]
+        return all(paths.carried(permutation, moved) for paths in tied)
+
+    return carried
 
 
-def _ties(problem: Problem, links: IntArray, indirect: BoolArray, nbytes: int) -> list[Pair]:
-    """The pairs of devices without a link that have several best paths for `nbytes`."""
-    seconds = _seconds(problem, links, nbytes)
-    sources = np.nonzero(indirect.any(axis=1))[0].tolist()
-    return [(a, b) for a in sources for b in _several(seconds, a, indirect[a])]
+def _ties(seconds: FloatArray, indirect: BoolArray) -> dict[Pair, tuple[int, ...] | None]:
+    """The pairs of devices without a link that have several best paths.
+
+    With what their paths pass after the first device, where that is known already; else None.
+    """
+    pairs = np.argwhere(indirect)
+    found: dict[Pair, tuple[int, ...] | None] = {}
+    left: dict[int, list[int]] = {}
+    direct = one_stop(seconds, pairs)
+    for k in np.nonzero(~direct.known | direct.several)[0].tolist():
+        a, b = pairs[k].tolist()
+        if direct.known[k]:
+            found[a, b] = int(direct.stops[k]), b
+        else:
+            left.setdefault(a, []).append(b)
+    for a, targets in left.items():
+        asked = np.zeros(len(seconds), dtype=np.bool_)
+        asked[targets] = True
+        found |= {(a, b): None for b in _several(seconds, a, asked)}
+    return found
 
 
-def _seconds(problem: Problem, links: IntArray, nbytes: int) -> FloatArray:
-    """Time of `nbytes` over every link, s; inf where there is none."""
+def _figures(problem: Problem, links: IntArray) -> list[Link]:
+    """A link of every code."""
     platform, names = problem.platform, problem.platform.names
-    result = np.full(links.shape, np.inf)
-    for code in np.unique(links[links >= 0]):
-        where = links == code
-        a, b = (int(x[0]) for x in np.nonzero(where))
+    found = []
+    for code in range(int(links.max(initial=-1)) + 1):
+        a, b = (int(x[0]) for x in np.nonzero(links == code))
         link = platform.link(names[a], names[b])
         assert link is not None, "a code stands for links"
-        result[where] = link.seconds(nbytes)
+        found.append(link)
+    return found
+
+
+def _seconds(links: IntArray, figures: Sequence[Link], nbytes: int) -> FloatArray:
+    """Time of `nbytes` over every link, s; inf where there is none."""
+    # The last one is what a code of -1 takes.
+    times = np.array([*(link.seconds(nbytes) for link in figures), np.inf])
+    result: FloatArray = times[links]
     return result
 
 
@@ -104,17 +138,23 @@ class _TiedPaths:
     through all pairs for every exchange took more than a second on 68 devices.
     """
 
-    def __init__(self, problem: Problem, nbytes: int, pairs: Sequence[Pair]) -> None:
+    def __init__(
+        self, problem: Problem, nbytes: int, stops: Mapping[Pair, tuple[int, ...] | None]
+    ) -> None:
         self._platform, self._nbytes = problem.platform, nbytes
-        self._known: dict[Pair, tuple[int, ...] | None] = {}
+        self._known: dict[Pair, tuple[int, ...] | None] = {
+            pair: way for pair, way in stops.items() if way is not None
+        }
         self._with: dict[int, list[Pair]] = {}
-        for pair in pairs:
+        for pair in stops:
             for d in {*pair, *(self._stops(pair) or ())}:
                 self._with.setdefault(d, []).append(pair)
 
-    def carried(self, permutation: Permutation) -> bool:
-        """Whether the path between the images of each pair is the image of its path."""
-        moved = (d for d, image in enumerate(permutation) if d != image)
+    def carried(self, permutation: Permutation, moved: Sequence[int]) -> bool:
+        """Whether the path between the images of each pair is the image of its path.
+
+        Of a permutation that has `moved` those devices alone.
+        """
         touched = {pair for d in moved for pair in self._with.get(d, ())}
         return all(self._is_carried(pair, permutation) for pair in touched)
 

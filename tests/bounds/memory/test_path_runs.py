@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from tests.brute_force import brute_force
 from tests.solvers.examples import problem_of
 from tests.strategies import problems
+from tvm_hetero.bounds import first_bound
+from tvm_hetero.bounds.core.time_is_up import TimeIsUp
 from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Problem
-from tvm_hetero.views.instance import Instance
+from tvm_hetero.views.instance import Instance, instance_of
 
 
 def chain(tasks: int, memory: int, nbytes: int, *, overlap: bool = True) -> Problem:
@@ -68,3 +70,11 @@ def test_never_above_the_optimum(problem: Problem, engines: bool) -> None:
         return
     if optimum < math.inf:
         assert path_runs_bound(Instance(tried)) <= optimum * (1 + 1e-9)
+
+
+def test_it_is_given_up_when_the_time_is_up_and_is_then_not_kept() -> None:
+    problem = chain(6, 29, 2)
+    with pytest.raises(TimeIsUp):
+        path_runs_bound(instance_of(problem), lambda: True)
+    assert first_bound(problem, lambda: True) == 0
+    assert path_runs_bound(instance_of(problem)) == pytest.approx(6 + 2 * 2)

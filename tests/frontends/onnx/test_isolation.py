@@ -11,12 +11,12 @@ import pytest
 import tvm
 from onnx import TensorProto, helper, numpy_helper
 
-from tvm_hetero.errors import ModelError
+from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.onnx import OnnxLimits, from_onnx, light_models, load_model, simplify
 from tvm_hetero.frontends.onnx import importer as importer_module
 from tvm_hetero.frontends.onnx import load as load_module
 from tvm_hetero.frontends.onnx.model.isolation import run_isolated
-from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, MADE_BYTES
 from tvm_hetero.frontends.onnx.model.model_answer import (
     large_tensors,
     pack_model,
@@ -179,3 +179,26 @@ def test_a_file_is_loaded_with_its_weights(tmp_path: Any) -> None:
     loaded = load_model(tmp_path / "m.onnx")
     assert np.array_equal(numpy_helper.to_array(loaded.graph.initializer[0]), weight)
     assert [d.dim_value for d in loaded.graph.output[0].type.tensor_type.shape.dim] == [2, 700]
+
+
+def test_a_refusal_for_size_is_followed_by_advice_that_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The environment, which every verb obeys: the limits are read once a process."""
+    nodes = [
+        helper.make_node("ConstantOfShape", ["dims"], ["big"]),
+        helper.make_node("Neg", ["big"], ["large"]),
+        helper.make_node("ReduceMax", ["large"], ["one"], keepdims=0),
+        helper.make_node("Add", ["x", "one"], ["y"]),
+    ]
+    model = _model(nodes, {"dims": np.array([2000, 3000])})
+    monkeypatch.setenv(MADE_BYTES, "1MiB")
+    with pytest.raises(ModelError, match=f"set {MADE_BYTES} in the environment"):
+        from_onnx(model, limits=OnnxLimits())
+    monkeypatch.setenv(MADE_BYTES, "0.2 GB")
+    from_onnx(model, limits=OnnxLimits())
+    monkeypatch.setenv(MADE_BYTES, "much")
+    with pytest.raises(FormatError, match=f"{MADE_BYTES}: .*much"):
+        OnnxLimits()
+    monkeypatch.delenv(MADE_BYTES)
+    assert OnnxLimits() == DEFAULT_LIMITS

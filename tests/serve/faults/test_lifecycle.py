@@ -43,36 +43,46 @@ def test_the_first_signal_drains_and_the_second_ends_at_once(start_server, secon
 
 
 _SLOW_TO_LOAD = """
-import asyncio, time
+import asyncio, subprocess, sys, time
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.lifecycle import serve_until_signal
 from tvm_hetero.serve.models.load_thread import in_thread
 from tvm_hetero.serve.server import ModelServer
+from tvm_hetero.util.leftovers import make_folder
 
 class SlowToLoad(ModelServer):
     async def start(self):
         self.listen()
         print("loading", flush=True)
+        make_folder("left.", sys.argv[1])
+        subprocess.Popen(["sleep", "1000"])
         work = in_thread(lambda: time.sleep(1000))
         await asyncio.shield(self.context.repository.spawn(work))
 
 async def main():
-    server = SlowToLoad({}, ServeOptions(port=0, drain=0.2))
+    server = SlowToLoad({}, ServeOptions(port=0, drain=float(sys.argv[2])))
     return await serve_until_signal(server, lambda text: print(text, flush=True))
 
 raise SystemExit(asyncio.run(main()))
 """
 
 
-def test_a_signal_while_models_load_ends_it():
+@pytest.mark.parametrize(("drain", "status"), [("0.2", 0), ("1000", 130)])
+def test_signals_while_models_load_end_it_and_nothing_is_left(tmp_path, drain, status):
+    """By itself, or by the second one; the pipe ends with the last process that writes to it."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _SLOW_TO_LOAD], stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", _SLOW_TO_LOAD, str(tmp_path), drain],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert process.stdout is not None and process.stdout.readline() == "loading\n"
     process.send_signal(signal.SIGTERM)
+    if status:
+        assert "draining" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=LIMIT)
-    assert process.returncode == 0
-    assert "ending without it" in out
+    assert process.returncode == status
+    assert status or "ending without it" in out
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_that_cannot_be_loaded_is_an_error_with_its_name(tmp_path):

@@ -22,6 +22,17 @@ def test_an_answered_query_is_in_all_three_histograms():
     assert (row.items, row.outcomes["success"]) == (2, 1)
 
 
+def test_a_batch_is_one_run_of_all_that_were_in_it():
+    ledger = Ledger()
+    for runs in (1, 0, 0):
+        ledger.end_query(EndedQuery("net", "1", "success", "", 0, 1, 1, 1, None, runs, 3))
+    ledger.end_query(EndedQuery("net", "1", "success", "", 0, 1, 1, 1, None, 1, 1))
+    row = ledger.version("net", "1")
+    assert (row.joined, row.batches, row.executions) == (3, 1, 2)
+    now = ledger.recent("net").at(ledger.second)
+    assert (now.joined, now.batches) == (3, 1)
+
+
 def test_times_of_what_was_not_answered_are_in_none():
     ledger = Ledger()
     for outcome in ("refused", "deadline", "failed", "cancelled"):

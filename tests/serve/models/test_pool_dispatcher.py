@@ -307,3 +307,20 @@ def test_a_policy_that_fails_gives_up_who_waits_and_no_core(served, monkeypatch,
     assert KeyError in {type(each) for each in answers}
     assert run(pool.ask(2)).outputs
     assert pool.is_idle() and not pool.pool._entries
+
+
+@pytest.mark.parametrize("writing", [0.0, 60.0])
+def test_what_could_not_be_written_in_time_is_not_computed(
+    served: Callable[..., Served], writing: float
+) -> None:
+    at = served()
+
+    async def ask() -> None:
+        await at.ask(1, deadline=time.monotonic() + 30, writing=writing)
+
+    if writing:
+        with pytest.raises(RefusedError, match="deadline"):
+            asyncio.run(ask())
+    else:
+        asyncio.run(ask())
+    assert at.is_idle()

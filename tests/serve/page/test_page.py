@@ -30,6 +30,10 @@ def busy_minute(live: LiveServer) -> None:
     live.end(
         EndedQuery("branchy", "1", "success", "", 0.01, 0.03, 0.05, 1, 0.02),
         EndedQuery("words", "1", "success", "", 0.1, 0.4, 0.6, 1, None),
+        *(
+            EndedQuery("branchy", "1", "success", "", 0.01, 0.03, 0.04, 1, 0.05, n, 3)
+            for n in (1, 0, 0)
+        ),
         EndedQuery("dense", "1", "refused", "queue_full"),
         EndedQuery("dense", "1", "failed", "", 0.0, 0.0, 0.1, 1, 10.0),
     )
@@ -55,6 +59,16 @@ def test_axe_finds_nothing_serious(live, open_page, scheme):
     view.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     view.until("document.querySelectorAll('.gantt').length === 3")
     assert view.accessibility_faults() == []
+
+
+def test_batches_are_told_where_queries_were_computed_together(live, open_page):
+    view = open_page(live.url + "/")
+    view.until("document.querySelectorAll('article.card').length === 3")
+    figures = view.page.evaluate(
+        "[...document.querySelectorAll('article dl')].map(each => each.textContent)"
+    )
+    (told,) = [text for text in figures if "queries a batch" in text]
+    assert "computed in batches75.0" in told and "queries a batch3" in told
 
 
 def test_nothing_is_fetched_from_elsewhere_and_nothing_is_forbidden(live, open_page):

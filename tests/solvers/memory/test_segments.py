@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from tvm_hetero.check.checker import check_schedule
 from tvm_hetero.errors import HeteroError, SolverError
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.memory import segments
 from tvm_hetero.views.instance import Instance
 
@@ -49,3 +51,17 @@ def test_of_other_objectives_it_says_so() -> None:
     problem = replace(chain(3, 69, 2), objective=Objective("throughput"))
     with pytest.raises(SolverError, match="latency of one element"):
         segments.solve(problem, QUICK)
+
+
+def test_when_the_time_is_up_one_run_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, anneal = [], segments.NativeSearch.anneal
+
+    def counted(*given: Any, **named: Any) -> Any:
+        begun.append(named["deadline"])
+        return anneal(*given, **named)
+
+    monkeypatch.setattr(segments.NativeSearch, "anneal", counted)
+    problem = chain(6, 29, 2)
+    found = segments.solve(problem, replace(QUICK, ends=Deadline(0.0, lambda: 1.0)))
+    assert check_schedule(problem, found) == []
+    assert len(begun) == 1

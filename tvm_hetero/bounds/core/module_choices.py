@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
 from tvm_hetero.views.array_types import AnyArray, BoolArray, FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, signature
@@ -122,11 +123,8 @@ def _run_times(piece: Piece, places: Int16Array, first: bool) -> FloatArray:
 
 def _times(piece: Piece, places: Int16Array, run: FloatArray, first: bool) -> FloatArray:
     """The bound of every placement's time, s."""
-    n, k = len(piece), len(piece.names)
-    copies = {
-        size: np.array([[piece.copy_seconds(j, d, size) for d in range(k)] for j in range(k)])
-        for size in sorted({flow.nbytes for flow in piece.tensors})
-    }
+    n = len(piece)
+    copies = {size: piece.copies(size) for size in {flow.nbytes for flow in piece.tensors}}
     end, tail = np.zeros(places.shape), np.zeros(places.shape)
     for p in range(n):
         at = np.zeros(len(places))
@@ -207,12 +205,19 @@ def _passing(piece: Piece, follows: BoolArray) -> list[list[tuple[int, int, list
     return found
 
 
-def find_undominated(seconds: FloatArray, bytes_taken: FloatArray) -> IntArray:
-    """The rows that no other beats or equals in time and all bytes, by rising time."""
+def find_undominated(seconds: FloatArray, bytes_taken: FloatArray, late: Late = never) -> IntArray:
+    """The rows that no other beats or equals in time and all bytes, by rising time.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late`: of 200,000 rows that none beats each is held against all.
+    """
     order = np.lexsort((*bytes_taken.T[::-1], seconds))
     taken = bytes_taken[order]
     kept = np.zeros(0, dtype=np.int64)
     for begin in range(0, len(order), _BLOCK):
+        check_late(late)
         block = np.arange(begin, min(begin + _BLOCK, len(order)))
         # Sorted by time: only what comes before can be better; of equals the first is kept.
         block = block[~_covered(taken[kept], taken[block])]

@@ -33,9 +33,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
+from tvm_hetero.problem.memoize import cached_per_problem
+from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.alike_devices import AlikeDevices
 from tvm_hetero.views.array_types import FloatArray
-from tvm_hetero.views.instance import Instance
+from tvm_hetero.views.instance import Instance, instance_of
 
 # Tasks on either side of a cut between which other tensors are looked at.
 _REACH = 24
@@ -45,8 +48,27 @@ _WEIGHTS = (0.0, 1e-3, 1e-1, 1.0, 10.0)
 _MOST_KINDS, _MOST_DEVICES, _MOST_STEPS = 8, 64, 4_000_000
 
 
-def path_runs_bound(instance: Instance) -> float:
-    """The bound (s); 0 where it has nothing to say."""
+def path_runs_bound(instance: Instance, late: Late = never) -> float:
+    """The bound (s); 0 where it has nothing to say.
+
+    That of a whole problem is worked out once: searches begin with it, and the ladder has it too.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late`: 100,000 tasks take seconds.
+    """
+    if instance is instance_of(instance.problem):
+        return _bound_of_problem(instance.problem, late)
+    return _bound(instance, late)
+
+
+@cached_per_problem
+def _bound_of_problem(problem: Problem, late: Late) -> float:
+    return _bound(instance_of(problem), late)
+
+
+def _bound(instance: Instance, late: Late) -> float:
     problem = instance.problem
     if problem.batch > 1 or problem.objective.kind != "latency" or len(instance) == 0:
         return 0.0
@@ -56,9 +78,9 @@ def path_runs_bound(instance: Instance) -> float:
     if len(kinds.first) > _MOST_KINDS:
         return 0.0
     best = 0.0
-    for path in _paths(instance):
+    for path in _paths(instance, late):
         if len(path) * len(kinds.first) ** 2 * _REACH <= _MOST_STEPS:
-            best = max(best, _PathRuns(instance, kinds, path).bound())
+            best = max(best, _PathRuns(instance, kinds, path).bound(late))
     return best
 
 
@@ -73,7 +95,7 @@ class _Path:
         return len(self.tasks)
 
 
-def _paths(instance: Instance) -> list[_Path]:
+def _paths(instance: Instance, late: Late) -> list[_Path]:
     """The longest paths by several measures, each once."""
     seconds = [min(s for s in row if s < math.inf) for row in instance.seconds]
     least = min(limit for limit in instance.capacity if limit is not None)
@@ -81,6 +103,7 @@ def _paths(instance: Instance) -> list[_Path]:
     scale = math.fsum(seconds)
     found: dict[_Path, None] = {}
     for factor in _WEIGHTS:
+        check_late(late)
         worth = [s + factor * scale * w for s, w in zip(seconds, share, strict=True)]
         found[_longest(instance, worth.__getitem__)] = None
     return list(found)
@@ -130,13 +153,14 @@ class _PathRuns:
         self.instance, self.kinds, self.path = instance, kinds, path
         self.cuts = self._crossing()
 
-    def bound(self) -> float:
+    def bound(self, late: Late) -> float:
         """The least time at which the path has ended, s."""
         n, count = len(self.path), len(self.kinds.first)
         value = np.full((n + 1, count, _REACH + 1), np.inf)
         sums = [self._sums(kind) for kind in range(count)]
         ends = [self._ends(kind) for kind in range(count)]
         for j in range(n):
+            check_late(late)
             begins = self._begins(j, value)
             for d in range(count):
                 end = ends[d][j]

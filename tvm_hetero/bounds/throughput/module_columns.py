@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import find_undominated, placements_of, size_of
+from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
 from tvm_hetero.views.array_types import FloatArray, Int16Array, IntArray
 from tvm_hetero.views.instance import Flow, Hop, Instance
 from tvm_hetero.views.modularity import Module, Piece, canonical, modules_of, signature
@@ -91,8 +92,14 @@ def listable(instance: Instance) -> bool:
     return all(size_of(instance, module) <= MOST for module in modules_of(instance))
 
 
-def throughput_chain(instance: Instance) -> ColumnChain | None:
-    """The chain of an instance whose parts run whole; None where a module has too many columns."""
+def throughput_chain(instance: Instance, late: Late = never) -> ColumnChain | None:
+    """The chain of an instance whose parts run whole; None where a module has too many columns.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late` before the last module.
+    """
     modules = modules_of(instance)
     if not modules or not listable(instance):
         return None
@@ -107,7 +114,7 @@ def throughput_chain(instance: Instance) -> ColumnChain | None:
             total += size_of(instance, module)
             if total > MOST_TOGETHER:
                 return None
-            known[key] = columns_of(instance, module, piece, limited, resources)
+            known[key] = columns_of(instance, module, piece, limited, resources, late)
         parts.append(piece.parts)
         tables.append(known[key])
     capacity = np.array([float(instance.capacity[d] or 0) for d in limited])
@@ -115,11 +122,23 @@ def throughput_chain(instance: Instance) -> ColumnChain | None:
 
 
 def columns_of(
-    instance: Instance, module: Module, piece: Piece, limited: Sequence[int], resources: int
+    instance: Instance,
+    module: Module,
+    piece: Piece,
+    limited: Sequence[int],
+    resources: int,
+    late: Late = never,
 ) -> Columns:
-    """The columns of a module; `piece` are its parts in canonical order."""
+    """The columns of a module; `piece` are its parts in canonical order.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late`.
+    """
+    check_late(late)
     places = placements_of(piece)
-    load, held = loads_of(instance, piece, places, module.first is not None, resources)
+    load, held = loads_of(instance, piece, places, module.first is not None, resources, late)
     code = np.zeros(len(places), dtype=np.int64)
     if module.first is not None:
         code += places[:, 0].astype(np.int64) * len(instance.names)
@@ -127,15 +146,25 @@ def columns_of(
         code += places[:, -1]
     found = Columns(code, load, held[:, list(limited)], places)
     found = found.take(np.flatnonzero(np.isfinite(load).all(axis=1)))
-    return _useful(found.take(np.argsort(found.code, kind="stable")))
+    return _useful(found.take(np.argsort(found.code, kind="stable")), late)
 
 
 def loads_of(
-    instance: Instance, piece: Piece, places: Int16Array, first: bool, resources: int
+    instance: Instance,
+    piece: Piece,
+    places: Int16Array,
+    first: bool,
+    resources: int,
+    late: Late = never,
 ) -> tuple[FloatArray, FloatArray]:
     """Loads of all resources, s (inf where no path leads), and bytes on all devices.
 
     The part that comes `first`, if there is one, has been counted in the module before.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is `late`.
     """
     k, every = len(instance.names), np.arange(len(places))
     load, held = np.zeros((len(places), resources)), np.zeros((len(places), k))
@@ -144,6 +173,7 @@ def loads_of(
         load[every, at] += np.array(piece.seconds[p])[at]
         held[every, at] += piece.weights[p] + instance.unread[v]
     for flow in piece.tensors:
+        check_late(late)
         # Placements that need the tensor on the same devices are worked out once.
         needed = np.zeros(len(places), dtype=np.int64)
         for w in flow.readers:
@@ -160,6 +190,8 @@ def loads_of(
 def resources_of(instance: Instance) -> int:
     """How many resources there are: devices, and exclusive links that some path may take."""
     count = len(instance.names)
+    if not instance.exclusive and not instance.teams:
+        return count
     pairs = [(j, k) for j in range(count) for k in range(count) if j != k]
     for nbytes in sorted({flow.nbytes for flow in instance.tensors}):
         for j, k in pairs:
@@ -188,11 +220,11 @@ def _move(
             load[r] += instance.hop_seconds(hop, flow.nbytes)
 
 
-def _useful(columns: Columns) -> Columns:
+def _useful(columns: Columns, late: Late) -> Columns:
     """Of columns with the same ends those that are nowhere worse than another; of equals one."""
     kept = []
     for code in np.unique(columns.code).tolist():
         own = np.flatnonzero(columns.code == code)
         taken = np.column_stack([columns.load[own], columns.held[own]])
-        kept.append(own[find_undominated(taken.sum(axis=1), taken)])
+        kept.append(own[find_undominated(taken.sum(axis=1), taken, late)])
     return columns.take(np.concatenate(kept)) if kept else columns

@@ -215,12 +215,18 @@ def rates(instance: Instance) -> FloatArray:
     if problem.batch == 1:
         return np.array(instance.seconds, dtype=np.float64)
     table = np.full((len(instance), len(instance.names)), np.inf)
+    # By object, which may be the cost of many; the problem keeps them.
+    known: dict[tuple[int, int], float] = {}
     for v, task in enumerate(instance.tasks):
         count = len(instance.elements[v])
+        row = problem.costs[task]
         for d in instance.devices[v]:
-            cost = problem.costs[task][instance.names[d]]
-            sizes = {1, count, *(n for n, _ in cost.points if n < count)}
-            table[v, d] = count * min(cost.seconds(n) / n for n in sizes)
+            cost = row[instance.names[d]]
+            key = id(cost), count
+            if key not in known:
+                sizes = {1, count, *(n for n, _ in cost.points if n < count)}
+                known[key] = count * min(cost.seconds(n) / n for n in sizes)
+            table[v, d] = known[key]
     return table
 
 

@@ -23,13 +23,9 @@ def partition_module(
     steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions
 ) -> Partition:
     """Steps: lower, measure and solve. Each is printed with the seconds that it took."""
-    from tvm_hetero.compiler.linking import linker_of
-    from tvm_hetero.devices.target import device_target
     from tvm_hetero.pipeline.partition import partition
 
-    for device in platform.devices:
-        if device.target is not None:
-            linker_of(device_target(device))  # refused before anything is measured
+    refuse_without_linker(platform)
     with steps.live("Partition") as live:
         result = partition(module, platform, how, live.progress)
     names = ", ".join(platform.names)
@@ -37,6 +33,22 @@ def partition_module(
     for i, (title, seconds) in enumerate(result.seconds.items()):
         steps.record(title.capitalize(), seconds, tasks if i == 0 else "")
     return result
+
+
+def refuse_without_linker(platform: Platform) -> None:
+    """Refuse devices whose kernels cannot be linked here, before anything else is done.
+
+    Raises
+    ------
+    PlatformError
+        If a linker is not there.
+    """
+    from tvm_hetero.compiler.linking import linker_of
+    from tvm_hetero.devices.target import device_target
+
+    for device in platform.devices:
+        if device.target is not None:
+            linker_of(device_target(device))
 
 
 def compile_artifact(

@@ -20,6 +20,13 @@ from tvm_hetero.cli.shared.divisions import (
     divisions_of,
     partition_on,
 )
+from tvm_hetero.cli.shared.given_plan import (
+    PlanOption,
+    PlanProblemOption,
+    build_given,
+    read_given_plan,
+    refuse_beside_plan,
+)
 from tvm_hetero.cli.shared.import_model import holds_encoder, import_model
 from tvm_hetero.cli.shared.open_shapes import parse_open_shapes
 from tvm_hetero.cli.shared.partition_steps import (
@@ -42,6 +49,7 @@ from tvm_hetero.errors import UsageError
 
 
 def partition(
+    context: typer.Context,
     model: Annotated[
         Path,
         typer.Argument(
@@ -145,6 +153,8 @@ def partition(
         ),
     ] = None,
     cluster: ClusterOption = None,
+    plan: PlanOption = None,
+    problem: PlanProblemOption = None,
     json_output: options.AsJson = False,
 ) -> None:
     """Place a model on devices and compile it.
@@ -160,6 +170,14 @@ def partition(
     shapes = {} if opened else options.parse_shapes(shape)
     goal = options.parse_objective(objective, batch)
     options.check_writable(output, folder=True)
+    given = None
+    if plan is not None:
+        refuse_beside_plan(context)
+        _refuse_other_models(model, opened=bool(opened))
+        given = read_given_plan(plan, problem, platform)
+        platform = None
+    elif problem is not None:
+        raise UsageError("--problem is of a plan that is given; add --plan SCHEDULE.json")
     if quick:
         cost_model = _quick_model(cost_model, cluster)
     if time_limit is None:
@@ -220,7 +238,11 @@ def partition(
         return
     _refuse_decoder_options(model, asked)
     module = import_model(steps, model, shapes, values, random_weights, params)
-    result, executable = partition_on(steps, module, machine, how, measure=not no_measure)
+    if given is not None:
+        result, executable = build_given(steps, module, given, how)
+        goal = given.problem.objective
+    else:
+        result, executable = partition_on(steps, module, machine, how, measure=not no_measure)
     save_artifact(steps, executable, output)
     if model.is_dir():
         copy_text_files(model, output)
@@ -252,6 +274,16 @@ def _quick_model(cost_model: str, cluster: str | None) -> str:
             "--quick measures on this machine, and --cluster on its nodes; leave one of them out"
         )
     return ESTIMATING
+
+
+def _refuse_other_models(model: Path, *, opened: bool) -> None:
+    """A given plan is of one artifact, and a decoder has two, a range of sizes many."""
+    if opened:
+        raise UsageError("--plan is of one size; give --shape one size of each dimension")
+    if model.is_dir() and not holds_encoder(model):
+        raise UsageError(
+            f"--plan is for models that are one artifact; {model} is a decoder, which has two"
+        )
 
 
 def _refuse_decoder_options(model: Path, asked: Mapping[str, object]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tvm_hetero.solvers.robust.solver import RobustRequest
 
 # Seconds that a task takes to be written and drawn.
-_WRITTEN = 20e-6
+_WRITTEN = 40e-6
 # Of what a limit may be overrun by (a second, or a tenth), what passes before it is enforced.
 _OVERRUN = 0.5
 # Seconds for a bound of the best so far, where none is known.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -121,6 +120,8 @@ def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
     try:
         import uvloop
     except ImportError:
+        import asyncio
+
         return asyncio.run
     return uvloop.run
 

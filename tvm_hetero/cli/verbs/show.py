@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,16 +11,13 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width
+from tvm_hetero.cli.shared.schedule_files import matching_problem, problem_beside
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.units import format_seconds
 
 if TYPE_CHECKING:
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
-
-# How far the problem of a schedule is looked for beside it.
-_MOST_FILES = 50
-_MOST_BYTES = 64 * 2**20
 
 
 def show(
@@ -119,7 +114,7 @@ def _show_document(
             steps.say("\n" + plan.link_table(platform))
     elif kind == "tvm-hetero/schedule":
         schedule = schedule_from_dict(document, str(path))
-        problem = _matching(schedule, problem) or _beside(schedule, path)
+        problem = matching_problem(schedule, problem) or problem_beside(schedule, path)
         _show_schedule(steps, schedule, problem)
         return schedule, problem
     else:
@@ -128,43 +123,6 @@ def _show_document(
             f"{printable(document.get('format'), limit=None)!r}"
         )
     return None, None
-
-
-def _matching(schedule: Schedule, problem: Problem | None) -> Problem | None:
-    """The problem, if the schedule is an answer to it.
-
-    Raises
-    ------
-    UsageError
-        If it is an answer to another one.
-    """
-    if problem is not None and problem.digest != schedule.problem:
-        raise UsageError(
-            "--problem: the schedule answers another problem "
-            f"({schedule.problem[:12]}..., this one is {problem.digest[:12]}...)"
-        )
-    return problem
-
-
-def _beside(schedule: Schedule, path: Path) -> Problem | None:
-    """The problem of the schedule, if it lies in the same folder."""
-    from tvm_hetero.errors import HeteroError
-    from tvm_hetero.problem.model import Problem
-
-    others = (other for other in sorted(path.parent.glob("*.json")) if other != path)
-    for other in islice(others, _MOST_FILES):
-        with suppress(HeteroError, OSError):
-            # Nothing but plain files: opening a pipe waits for who writes to it.
-            if other.is_file() and other.stat().st_size <= _MOST_BYTES and _is_problem(other):
-                problem = Problem.load(other)
-                if problem.digest == schedule.problem:
-                    return problem
-    return None
-
-
-def _is_problem(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b"tvm-hetero/problem/" in file.read(200)
 
 
 def _show_schedule(steps: Steps, schedule: Schedule, problem: Problem | None) -> None:
@@ -272,6 +230,7 @@ def _manifest_rows(manifest: Any) -> list[list[object]]:
 
 def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
     """Write the page about a plan, with its explanation where the problem is known."""
+    from tvm_hetero.report.explorer.page_part import explorer_part
     from tvm_hetero.report.schedule.explain import explain
     from tvm_hetero.report.schedule.explain_text import assess_schedule, explain_tables
     from tvm_hetero.report.schedule.html import report_html
@@ -283,7 +242,10 @@ def write_page(path: Path, schedule: Schedule, problem: Problem | None) -> None:
         explanation = explain(problem, schedule)
         more = explain_tables(explanation, schedule, problem)
         page = replace(
-            page, tables=[*more, *page.tables], verdict=assess_schedule(explanation, schedule)
+            page,
+            tables=[*more, *page.tables],
+            verdict=assess_schedule(explanation, schedule),
+            interactive=[explorer_part(problem, schedule)],
         )
     write_atomic(path, report_html(page))
 

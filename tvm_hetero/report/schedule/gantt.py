@@ -18,6 +18,7 @@ from tvm_hetero.report.schedule.palette import ColorFamily, colour_families
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
 
+_LABEL = "what runs where and when"  # for who cannot see it; tables beside it say the same
 _ROW = 34  # height of a lane, px
 _BAR = 24  # height of a bar, px
 _TOP = 46  # room above the lanes for marks and the axis, px
@@ -115,7 +116,7 @@ def gantt_svg(
     size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return "\n".join(
         [
-            f'<svg class="gantt"{namespace} role="img" {size}>',
+            f'<svg class="gantt"{namespace} role="img" aria-label="{_LABEL}" {size}>',
             f"<style>{STYLE}</style>" if standalone else "",
             *_bands(axes),
             *_grid(axes),

@@ -1,8 +1,9 @@
-"""A report as one HTML page: no scripts, no fonts, no network; it can be mailed and archived.
+"""A report as one HTML page: no fonts, no network; it can be mailed and archived.
 
 The page is plain data (`Page`) turned into text. Whatever is put in is escaped, so that a task
 named ``<script>`` is shown as that. A content security policy in the page itself forbids
-everything but the page's own styles, as a second line of defence.
+everything but the page's own styles, as a second line of defence; and but the very scripts of its
+interactive parts, which it names by their hashes (`tvm_hetero.report.explorer`).
 """
 
 from __future__ import annotations
@@ -99,10 +100,22 @@ class HtmlTable:
 
 
 @dataclass(frozen=True)
+class InteractivePart:
+    """Markup that a module of this package made, its style, and its script's name in a policy.
+
+    The script is part of the markup. Without one (`policy` empty) it is a paragraph.
+    """
+
+    markup: str
+    style: str = ""
+    policy: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
     """What a report says. All charts share one time scale; `lanes` come first in each.
 
-    Pictures stand above the charts.
+    Pictures stand above the charts, and below these what can be played with.
     """
 
     title: str
@@ -114,6 +127,7 @@ class Page:
     tables: Sequence[HtmlTable] = ()
     lanes: Sequence[str] = field(default=())
     pictures: Sequence[SvgPicture] = ()
+    interactive: Sequence[InteractivePart] = ()
 
 
 def report_html(page: Page) -> str:
@@ -122,7 +136,7 @@ def report_html(page: Page) -> str:
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(page)}">',
         f"<title>{_safe(page.title)}</title><style>{_styles(page)}</style></head><body>",
         f"<h1>{_safe(page.title)}</h1>",
         _paragraph(page.subtitle),
@@ -132,6 +146,7 @@ def report_html(page: Page) -> str:
     parts.append(_figures(page.figures))
     parts.extend(_section(p.title, p.note, p.svg) for p in page.pictures)
     parts.append(_charts(page))
+    parts.extend(each.markup for each in page.interactive)
     parts.extend(_table(table) for table in page.tables)
     parts.append("</body></html>")
     return "\n".join(part for part in parts if part) + "\n"
@@ -139,7 +154,14 @@ def report_html(page: Page) -> str:
 
 def _styles(page: Page) -> str:
     """Each style once."""
-    return "".join(dict.fromkeys([_STYLE, CHART_STYLE, *(p.style for p in page.pictures)]))
+    others = [*(each.style for each in page.pictures), *(each.style for each in page.interactive)]
+    return "".join(dict.fromkeys([_STYLE, CHART_STYLE, *others]))
+
+
+def _policy(page: Page) -> str:
+    """The scripts of the page's own parts, and no other ones."""
+    scripts = " ".join(part.policy for part in page.interactive if part.policy)
+    return f"{_POLICY}; script-src {scripts}" if scripts else _POLICY
 
 
 def _section(title: str, note: str, picture: str) -> str:

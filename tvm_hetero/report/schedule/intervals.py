@@ -92,6 +92,15 @@ def lane_order(intervals: Iterable[Interval], first: Sequence[str] = ()) -> list
     return [*first, *sorted(others)]
 
 
+def group_by_lane(intervals: Iterable[Interval]) -> dict[str, list[Interval]]:
+    """The intervals of every lane that has some, in the order in which they come."""
+    lanes: dict[str, list[Interval]] = {}
+    for interval in intervals:
+        for lane in interval.lanes:
+            lanes.setdefault(lane, []).append(interval)
+    return lanes
+
+
 def span(intervals: Iterable[Interval]) -> float:
     """The end of the last interval, s (0 without intervals)."""
     return max((interval.end for interval in intervals), default=0.0)

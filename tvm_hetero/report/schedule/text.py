@@ -22,6 +22,7 @@ from tvm_hetero.report.schedule.intervals import (
     COPY,
     Interval,
     busy_seconds,
+    group_by_lane,
     lane_order,
     overlap_seconds,
     plan_intervals,
@@ -145,7 +146,7 @@ def schedule_text(schedule: Schedule, problem: Problem | None = None, width: int
             "",
             *([widths_text(schedule, problem), ""] if problem is not None and teams else []),
             summary_text(schedule),
-            name_bottleneck(schedule, problem),
+            _bottleneck(plan, lanes),
         ]
     )
 
@@ -166,11 +167,7 @@ def plan_lanes(schedule: Schedule, problem: Problem | None) -> list[str]:
 def load_table(intervals: Sequence[Interval], devices: Sequence[str]) -> str:
     """Executions or copies, busy time and share of the whole time of every lane."""
     total = span(intervals) or 1.0
-    rows = []
-    lanes: dict[str, list[Interval]] = {}
-    for interval in intervals:
-        for lane in interval.lanes:
-            lanes.setdefault(lane, []).append(interval)
+    rows, lanes = [], group_by_lane(intervals)
     for lane in lane_order(intervals, devices):
         own = lanes.get(lane, [])
         busy, count = busy_seconds(own, lane), len(own)
@@ -241,15 +238,18 @@ def compare_with_single(schedule: Schedule) -> str:
 
 def name_bottleneck(schedule: Schedule, problem: Problem | None = None) -> str:
     """One sentence that names the busiest device or link."""
-    plan = _rows(schedule, problem)
-    lanes = lane_order(plan, plan_lanes(schedule, problem))
+    return _bottleneck(_rows(schedule, problem), plan_lanes(schedule, problem))
+
+
+def _bottleneck(plan: Sequence[Interval], devices: Sequence[str]) -> str:
+    """The same of the intervals of a plan."""
     total = span(plan)
     if total <= 0:
         return "Nothing takes any time."
-    busiest = max(lanes, key=lambda lane: busy_seconds(plan, lane))
-    share = busy_seconds(plan, busiest) / total
-    text = f"Bottleneck: {busiest}, busy for {share:.0%} of the time"
-    devices = plan_lanes(schedule, problem)
+    grouped = group_by_lane(plan)
+    busy = {lane: busy_seconds(grouped.get(lane, []), lane) for lane in lane_order(plan, devices)}
+    busiest = max(busy, key=lambda lane: busy[lane])
+    text = f"Bottleneck: {busiest}, busy for {busy[busiest] / total:.0%} of the time"
     both = overlap_seconds(plan, devices) / total
     return f"{text}; several devices work at once for {both:.0%}.".replace("%", " %")
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tvm_hetero.report.schedule.intervals import Interval, busy_seconds, lane_order, span
+from tvm_hetero.report.schedule.intervals import (
+    Interval,
+    busy_seconds,
+    group_by_lane,
+    lane_order,
+    span,
+)
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
 
@@ -23,9 +29,9 @@ def text_gantt(intervals: Sequence[Interval], lanes: Sequence[str] = (), width: 
     labels = {lane: printable(lane, 24) for lane in names}
     margin = max((len(label) for label in labels.values()), default=0)
     cells = max(20, width - margin - 9)
-    lines = []
+    lines, grouped = [], group_by_lane(intervals)
     for lane in names:
-        mine = [interval for interval in intervals if lane in interval.lanes]
+        mine = grouped.get(lane, [])
         share = busy_seconds(mine, lane) / total if total > 0 else 0.0
         row = _bars(mine, total, cells)
         lines.append(f"{labels[lane]:>{margin}} │{row}│ {share:4.0%}")

@@ -32,6 +32,7 @@ class InferenceQuery:
     due : when it should be answered by its model's objective; it is answered later, too.
     priority : who goes first.
     arrived : when the request's headers were there, by `time.monotonic`.
+    writing : seconds that its answer is predicted to take from the last kernel's end to the door.
     """
 
     inputs: Arrays
@@ -40,6 +41,7 @@ class InferenceQuery:
     due: float | None = None
     priority: Priority = Priority.LOW
     arrived: float = field(default_factory=time.monotonic)
+    writing: float = 0.0
 
 
 @dataclass(frozen=True)

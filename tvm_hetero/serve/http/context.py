@@ -21,7 +21,7 @@ class ServeContext:
     draining : whether the server takes nothing new.
     active : handlers of the requests that are being answered.
     generation_observers : told of what decoders generate.
-    started : when, by `time.time`.
+    began : when, by `time.monotonic`.
     parts : what single protocols keep (by their package's name).
     is_loopback : whether only this machine can reach the server.
     """
@@ -34,7 +34,7 @@ class ServeContext:
     generation_observers: list[GenerationObserver] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
-    started: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.is_loopback = self.options.is_loopback  # asked for each request

@@ -26,7 +26,7 @@ class VersionLedger:
     whole, queued, computed : of answered queries: from door to end, before its turn, of its turn.
     outcomes, refused : queries by outcome, and refused ones by reason.
     items : elements that were computed; executions : runs of plans that did it.
-    joined : queries that were computed together with others.
+    joined : queries that were computed together with others; batches : runs that did it.
     met, missed : queries that had an objective; one that failed or came to its deadline missed it.
     """
 
@@ -38,6 +38,7 @@ class VersionLedger:
     items: int = 0
     executions: int = 0
     joined: int = 0
+    batches: int = 0
     met: int = 0
     missed: int = 0
 
@@ -91,7 +92,12 @@ class Ledger:
             return
         row.items, now.items = row.items + query.items, now.items + query.items
         row.executions += query.executions
-        row.joined += query.together > 1
+        if query.together > 1:  # one of them is told of the run
+            row.joined, now.joined = row.joined + 1, now.joined + 1
+            row.batches, now.batches = (
+                row.batches + query.executions,
+                now.batches + query.executions,
+            )
         row.whole.add(query.whole)
         row.queued.add(query.queued)
         row.computed.add(query.computed)

@@ -82,6 +82,9 @@ def _counts(metrics: ServerMetrics) -> Iterator[Metric]:
         "tvm_hetero_joined_requests", "Queries that were computed together with others.",
         labels=_MODEL,
     )  # fmt: skip
+    batches = CounterMetricFamily(
+        "tvm_hetero_batches", "Runs that computed several queries together.", labels=_MODEL
+    )
     met = CounterMetricFamily("tvm_hetero_slo_met", "Queries within their SLO.", labels=_MODEL)
     missed = CounterMetricFamily(
         "tvm_hetero_slo_missed", "Queries that took longer than their SLO, came to their deadline "
@@ -95,9 +98,10 @@ def _counts(metrics: ServerMetrics) -> Iterator[Metric]:
         items.add_metric([model, version], row.items)
         runs.add_metric([model, version], row.executions)
         joined.add_metric([model, version], row.joined)
+        batches.add_metric([model, version], row.batches)
         met.add_metric([model, version], row.met)
         missed.add_metric([model, version], row.missed)
-    yield from (requests, refused, items, runs, joined, met, missed)
+    yield from (requests, refused, items, runs, joined, batches, met, missed)
 
 
 def _models(metrics: ServerMetrics) -> Iterator[Metric]:

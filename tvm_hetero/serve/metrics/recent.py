@@ -56,6 +56,7 @@ class OneSecond:
     outcomes, refused : queries by outcome, and refused ones by reason.
     bins : answered ones by `bin_of` the time from door to end.
     items, tokens : elements computed, and tokens generated.
+    joined, batches : queries that were computed together with others, and runs that did it.
     met, missed : of those that had an objective.
     slowest : the answered query that took longest.
     first, between : a decoder's times to the first token, and between two, by `bin_of`.
@@ -67,6 +68,8 @@ class OneSecond:
     bins: Counter[int] = field(default_factory=Counter)
     items: int = 0
     tokens: int = 0
+    joined: int = 0
+    batches: int = 0
     met: int = 0
     missed: int = 0
     slowest: EndedQuery | None = None

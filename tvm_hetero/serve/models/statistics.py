@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tvm_hetero.serve.models.transport_times import TransportTimes
+
 _NANO = 1_000_000_000
 MOST_ITEMS = 64
 """Queries of more elements are counted as of so many: clients choose the number."""
@@ -118,6 +120,7 @@ class ModelStatistics:
     last : when the last query came, by `time.time`; 0: none has.
     success, fail, queue, infer : of whole queries, and of their phases.
     decode, encode : from a request's bytes to arrays, and back.
+    reading, writing : the same, as what comes next is predicted to take.
     by_items : of computing, by numbers of elements; of queries that were computed together, once.
     pending : queries that are in now.
     """
@@ -131,6 +134,8 @@ class ModelStatistics:
     infer: PhaseTime = field(default_factory=PhaseTime)
     decode: PhaseTime = field(default_factory=PhaseTime)
     encode: PhaseTime = field(default_factory=PhaseTime)
+    reading: TransportTimes = field(default_factory=TransportTimes)
+    writing: TransportTimes = field(default_factory=TransportTimes)
     by_items: dict[int, PhaseTime] = field(default_factory=dict)
     pending: int = 0
 

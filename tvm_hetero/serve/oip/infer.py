@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from tvm_hetero.executor.tensors import ALIGNMENT
 from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery
-from tvm_hetero.serve.core.refusal import TOO_LARGE, AccessError, RefusedError, RequestError
+from tvm_hetero.serve.core.refusal import (
+    DEADLINE,
+    TOO_LARGE,
+    AccessError,
+    RefusedError,
+    RequestError,
+)
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import ServedModel
+from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
+from tvm_hetero.serve.models.transport_times import form_of
 from tvm_hetero.serve.oip.answers import write_answer
 from tvm_hetero.serve.oip.npy import NPY, write_npy
 from tvm_hetero.serve.oip.numbers import take_turns
@@ -51,7 +60,13 @@ class Infer(ApiHandler):
         deadline, priority = self._scheduling
         due = [] if deadline is None else [deadline]
         due += [] if model.slo is None else [self.arrived + model.slo]
-        self.context.dispatcher.check_door(_tensors_of(model), min(due, default=None), priority)
+        kind = "json" if self._head is None and self._type != NPY else "binary"
+        self._form = form_of(kind, headers.get("Content-Length", ""))
+        statistics = model.statistics
+        around = statistics.reading.typical(self._form) + statistics.writing.typical(self._form)
+        latest = min(due) - around if due else None
+        with self._doubting(statistics):
+            self.context.dispatcher.check_door(_tensors_of(model), latest, priority)
         self._reserve()
 
     def data_received(self, chunk: bytes) -> None:
@@ -71,13 +86,28 @@ class Infer(ApiHandler):
             request.parameters, self.arrived, self._scheduling
         )
         query = InferenceQuery(
-            request.inputs, request.items, deadline, priority=priority, arrived=self.arrived
-        )
+            request.inputs, request.items, deadline, priority=priority, arrived=self.arrived,
+            writing=model.statistics.writing.typical(self._form),
+        )  # fmt: skip
         work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
-        answer = await self.attend(work)
+        with self._doubting(model.statistics):
+            answer = await self.attend(work)
         begun = time.monotonic()
         await self._write(model, request, answer)
-        model.statistics.encode.add(time.monotonic() - begun)
+        took = time.monotonic() - begun
+        model.statistics.encode.add(took)
+        model.statistics.writing.add(self._form, took)
+
+    @contextmanager
+    def _doubting(self, statistics: ModelStatistics) -> Iterator[None]:
+        """What was predicted for reading and writing may have been too much, if that refuses."""
+        try:
+            yield
+        except RefusedError as error:
+            if error.reason == DEADLINE:
+                statistics.reading.doubt(self._form)
+                statistics.writing.doubt(self._form)
+            raise
 
     async def _read(
         self, body: Body, name: str, version: str | None
@@ -87,7 +117,9 @@ class Infer(ApiHandler):
         while True:
             begun = time.monotonic()
             request = await self._steps(self._request(body, _tensors_of(model).signature))
-            model.statistics.decode.add(time.monotonic() - begun)
+            took = time.monotonic() - begun
+            model.statistics.decode.add(took)
+            model.statistics.reading.add(self._form, took)
             now = self.find_model(name, version)
             if now is model:
                 return model, request

@@ -57,6 +57,7 @@ class ModelFigures:
     latency, bins : of answered queries; bins as (upper end, count), each from the end before it.
     refused : of the minute, by reason; lost : those that failed or came to their deadline.
     met, missed : of the minute's queries that had an objective.
+    joined, batches : of the minute: queries computed together with others, and runs that did it.
     """
 
     name: str
@@ -75,6 +76,8 @@ class ModelFigures:
     lost: dict[str, int]
     met: int
     missed: int
+    joined: int
+    batches: int
     decoder: DecoderFigures | None
 
 
@@ -93,7 +96,7 @@ class PageSnapshot:
 
     Attributes
     ----------
-    now, started : by `time.time`.
+    now, started : by `time.time`; where that clock was set, both by what it says now.
     slowest : the answered query of the minute that took longest.
     """
 
@@ -112,13 +115,14 @@ def take_snapshot(
     context: ServeContext, metrics: ServerMetrics, pictures: PlanPictures
 ) -> PageSnapshot:
     """The document of this moment."""
+    now = time.time()
     second = metrics.ledger.second
     rows = {name: metrics.ledger.recent(name).before(second) for name, _ in context.repository}
     slow = [row.slowest for minute in rows.values() for row in minute if row.slowest]
     return PageSnapshot(
         version=__version__,
-        now=time.time(),
-        started=context.started,
+        now=now,
+        started=now - (time.monotonic() - context.began),
         draining=context.draining,
         cpu=metrics.sampler.cpu,
         models=[
@@ -159,6 +163,8 @@ def _model(
         lost={each: outcomes[each] for each in ("failed", "deadline") if outcomes[each]},
         met=sum(row.met for row in minute),
         missed=sum(row.missed for row in minute),
+        joined=sum(row.joined for row in minute),
+        batches=sum(row.batches for row in minute),
         decoder=_decoder(minute) if model and model.decoder else None,
     )
 

@@ -21,8 +21,8 @@ The answer is never worse than HEFT's, annealing's and the best single device's 
 (and, of up to 200 tasks and from 10 s on, what `milp_split` finds in a twentieth of the time). Its
 bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
 registry spends on it. `python -m benchmarks.schedule --suite batches` prints the gaps of `auto`,
-which asks it, on two platforms with 60 s: at 16 elements 2 to 5 % for ResNet-50 and GPT-24, 8 to
-11 % for Inception v2 and 11 to 13 % for v1; at 64 elements 1 to 9 %
+which asks it, on two platforms with 60 s: at 16 elements 2 to 4 % for ResNet-50 and GPT-24, 8 to
+10 % for Inception v2 and 10 to 12 % for v1; at 64 elements 1 to 9 %
 (`results/schedule_batches.json`).
 """
 

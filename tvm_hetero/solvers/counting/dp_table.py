@@ -66,17 +66,13 @@ class CountTable:
         levels = _LEVELS
         cells = sum(len(m.nodes) * math.prod(n + 1 for n in m.counts) * 2 for m in machines)
         levels = max(8, min(levels, _MOST_CELLS // max(1, cells * len(line))))
-        self.shelves = [
-            Shelf(line, machine, levels, steady=steady, spills=spills) for machine in machines
-        ]
-        self.inter = {
-            (a, j, b, k): self._inter(a, j, b, k)
-            for a, one in enumerate(self.shelves)
-            for b, other in enumerate(self.shelves)
-            if a <= b and (a < b or len(one.machine.nodes) > 1)
-            for j in range(len(one.counts))
-            for k in range(len(other.counts))
-        }
+        self.shelves: list[Shelf] = []
+        self.inter: dict[tuple[int, int, int, int], FloatArray] = {}
+        for machine in machines:
+            # Of 64 machines no two of which are alike, this takes seconds.
+            check_time(ends, "count-dp", 0, len(line))
+            self.shelves.append(Shelf(line, machine, levels, steady=steady, spills=spills))
+            self._join_machine(len(self.shelves) - 1)
         for p in range(len(line)):
             check_time(ends, "count-dp", p, len(line))
             for number in range(len(self.shelves)):
@@ -91,6 +87,15 @@ class CountTable:
         states = sum(len(shelf.states) for shelf in self.shelves)
         cells = sum(shelf.values.size for shelf in self.shelves)
         return len(self.line) * (5e-5 * states + 1e-10 * cells)
+
+    def _join_machine(self, b: int) -> None:
+        """Copies to machines of type `b` from those before it and from its own."""
+        for a in range(b + 1):
+            if a == b and len(self.shelves[b].machine.nodes) < 2:
+                continue
+            for j in range(len(self.shelves[a].counts)):
+                for k in range(len(self.shelves[b].counts)):
+                    self.inter[a, j, b, k] = self._inter(a, j, b, k)
 
     def _inter(self, a: int, j: int, b: int, k: int) -> FloatArray:
         one, other = self.shelves[a].machine, self.shelves[b].machine

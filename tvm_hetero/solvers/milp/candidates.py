@@ -152,13 +152,6 @@ def _subadditive(cost: Cost, batch: int) -> bool:
 
 def routes_form_trees(instance: Instance) -> bool:
     """`Instance.routes_form_trees` for tensors of any number of elements."""
-    batch, k = instance.problem.batch, range(len(instance.names))
-    if batch == 1:
-        return instance.routes_form_trees
+    batch = instance.problem.batch
     per_element = {flow.nbytes // batch for flow in instance.tensors}
-    for nbytes in sorted({b * n for b in per_element for n in range(1, batch + 1)}):
-        for j in k:
-            hops = {hop for target in k for hop in instance.route(j, target, nbytes) or ()}
-            if len({b for _, b in hops}) < len(hops):
-                return False
-    return True
+    return instance.form_trees(sorted({b * n for b in per_element for n in range(1, batch + 1)}))

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.bounds.core.module_choices import Choices
+from tvm_hetero.bounds.core.time_is_up import Late, never
 from tvm_hetero.bounds.memory.prices import Box, Walk
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain
 from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
@@ -77,8 +78,8 @@ class Probe:
     work: int
 
 
-def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Multipliers:
-    """The prices of the best Dantzig-Wolfe bound, by cutting planes.
+def best_weights(chain: ColumnChain, rounds: int = _PLANES, late: Late = never) -> Multipliers:
+    """The prices of the best Dantzig-Wolfe bound, by cutting planes, until it is `late`.
 
     The bound is inf if some module has no column.
     """
@@ -111,7 +112,7 @@ def best_weights(chain: ColumnChain, rounds: int = _PLANES) -> Multipliers:
         work += 15_000 + rows_of_all // 10
         if walk.bound > best:
             best, best_at = walk.bound, prices
-        if not np.isfinite(walk.bound):
+        if not np.isfinite(walk.bound) or late():
             break
         rows = walk.rows()
         taken = np.sum([t.held[r] for t, r in zip(box.tables, rows, strict=True)], axis=0)

@@ -25,9 +25,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 
+from tvm_hetero.bounds.core.time_is_up import TimeIsUp
 from tvm_hetero.bounds.throughput.module_columns import ColumnChain, throughput_chain
 from tvm_hetero.bounds.throughput.share_program import rates
-from tvm_hetero.errors import HeteroError, InfeasibleError
+from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import WORK_PER_SECOND, CpsatBudget
@@ -70,15 +71,23 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
     ------
     InfeasibleError
         If it is proven that no placement fits.
+    SolverError
+        If the time is up before there is a chain of modules.
     """
     if problem.objective.contiguous:
         return None
     until = now() + options.wall_limit
     instance = instance_of(problem)
-    chain = throughput_chain(instance)
+    try:
+        chain = throughput_chain(instance, lambda: now() > until)
+    except TimeIsUp:
+        raise SolverError(
+            f"{NAME}: the time is up before the modules' placements are listed; raise the time "
+            "limit"
+        ) from None
     if chain is None:
         return None
-    weights = best_weights(chain)
+    weights = best_weights(chain, late=lambda: now() > until)
     plans = _first_plans(problem, chain, weights, options, start)
     if not plans:
         return None

@@ -132,19 +132,15 @@ def _tensors(instance: Instance) -> dict[str, Any]:
 
 def _links(instance: Instance) -> dict[str, Any]:
     """Links by kind: platforms of many devices have few different ones."""
-    platform, names = instance.problem.platform, instance.names
-    k = len(names)
+    platform, k = instance.problem.platform, len(instance.names)
     link = np.full((k, k), -1, np.int32)
     exclusive = np.full((k, k), -1, np.int32)
     kinds: dict[tuple[float, float], int] = {}
-    for a, src in enumerate(names):
-        for b, dst in enumerate(names):
-            found = platform.link(src, dst) if a != b else None
-            if found is None:
-                continue
-            link[a, b] = kinds.setdefault((found.latency, found.bandwidth), len(kinds))
-            if found.exclusive:
-                exclusive[a, b] = instance.exclusive[a, b] - k
+    for a in range(k):
+        for b, figures in platform.links_from(a).items():
+            link[a, b] = kinds.setdefault(figures, len(kinds))
+    for (a, b), number in instance.exclusive.items():
+        exclusive[a, b] = number - k
     return {
         "link": link,
         "exclusive_link": exclusive,

@@ -33,7 +33,7 @@ from tvm_hetero.platform.devices import HOST_KINDS, Link
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
 from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers.core.deadline import Deadline
+from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.throughput import whole_elements
@@ -56,7 +56,7 @@ def prefer_fewer_transfers(
     Other objectives than throughput, and contiguous stages, stay as they are; so does the schedule
     where the time is up before a plainer one is found.
     """
-    if schedule.kind != "throughput" or problem.objective.contiguous:
+    if schedule.kind != "throughput" or problem.objective.contiguous or time_is_up(ends):
         return schedule
     plans = [_elements(problem), _stages(problem, ends), schedule]
     paid_for = [(effective_load(problem, each), each) for each in plans if each is not None]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from tvm_hetero.bounds.throughput.share_program import rates
 from tvm_hetero.errors import SolverError
@@ -113,8 +114,9 @@ def dealt(problem: Problem, devices: Sequence[str], most: int) -> dict[str, tupl
     ]
     taken: dict[str, list[int]] = {device: [] for device in able}
 
-    def load(device: str) -> float:
-        rounds, last = divmod(len(taken[device]) + 1, most)
+    @cache
+    def seconds(device: str, count: int) -> float:
+        rounds, last = divmod(count, most)
         return sum(
             (rounds * problem.seconds(task.id, device, most) if rounds else 0.0)
             + (problem.seconds(task.id, device, last) if last else 0.0)
@@ -122,7 +124,8 @@ def dealt(problem: Problem, devices: Sequence[str], most: int) -> dict[str, tupl
         )
 
     for element in range(problem.batch if able else 0):
-        taken[min(able, key=load)].append(element)
+        least = min(able, key=lambda device: seconds(device, len(taken[device]) + 1))
+        taken[least].append(element)
     return {device: tuple(elements) for device, elements in taken.items() if elements}
 
 

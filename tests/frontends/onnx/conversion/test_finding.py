@@ -178,3 +178,23 @@ def test_sizes_that_data_decide_come_in_no_batches() -> None:
     model = typed_model([NODE("NonZero", ["x"], ["y"])], {"x": np.zeros((3, 4), np.float32)})
     with pytest.raises(UsageError, match="do not come in batches"):
         executor(model, batch=2)
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        (NODE("Compress", ["x", "square"], ["y"]), r"operand 1 of shape \(2, 2\); expected 1 dim"),
+        (NODE("NonMaxSuppression", ["x", "scores", "most"], ["y"]), "expected 3 dim|rank|shape"),
+    ],
+)
+def test_shapes_that_no_inference_looks_at_are_refused(node: onnx.NodeProto, told: str) -> None:
+    feeds: dict[str, Array] = {
+        "x": np.zeros((3, 4), np.float32),
+        "square": np.zeros((2, 2), bool),
+        "scores": np.zeros((1, 1, 3), np.float32),
+    }
+    used = {name: value for name, value in feeds.items() if name in node.input}
+    constants = {"most": np.array([3])} if "most" in node.input else {}
+    with pytest.raises(ModelError, match=told) as refused:
+        from_onnx(typed_model([node], used, constants, outputs=["y"]))
+    assert "fault of tvm_hetero" not in str(refused.value)

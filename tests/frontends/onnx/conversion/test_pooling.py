@@ -9,6 +9,8 @@ import pytest
 from onnx import helper
 
 from tests.frontends.onnx.running import Array, assert_same, typed_model
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
 
 X = np.random.default_rng(0).standard_normal((2, 4, 5, 6)).astype(np.float32)
 FORMS: list[dict[str, Any]] = [
@@ -60,3 +62,10 @@ def test_the_largest_corner_of_all_samples_is_taken(ratio: int) -> None:
         for mode in ("half_pixel", "output_half_pixel")
     ]  # fmt: skip
     assert_same(typed_model(nodes, feeds, {"i": np.array([0, 1, 1, 0])}), feeds, rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [0, -2, -3])
+def test_windows_of_no_channels_are_refused(size: int) -> None:
+    node = helper.make_node("LRN", ["x"], ["y"], size=size)
+    with pytest.raises(ModelError, match=rf"sums over windows of {size} channels; expected 1"):
+        from_onnx(typed_model([node], {"x": X}))

@@ -75,15 +75,21 @@ class Conversion:
         """Return an attribute that is 0 or 1."""
         return bool(self.attribute(name, default))
 
-    def dims(self, position: int) -> tuple[int, ...]:
-        """Return the dimensions of an operand; refuses where they are not all known."""
+    def dims(self, position: int, rank: int | None = None) -> tuple[int, ...]:
+        """Return the dimensions of an operand; refuses where they are not all known.
+
+        So it does where they are not `rank` in number: onnx's inference looks at few of them.
+        """
         from tvm import relax, tirx
 
         shape = getattr(self.operand(position).ty, "shape", None)
         dims = list(shape.values) if isinstance(shape, relax.ShapeExpr) else [None]
         if not all(isinstance(d, tirx.IntImm) for d in dims):
             self.refuse(f"reads operand {position}, whose shape is not known before it runs")
-        return tuple(int(d) for d in dims if d is not None)
+        found = tuple(int(d) for d in dims if d is not None)
+        if rank is not None and len(found) != rank:
+            self.refuse(f"reads operand {position} of shape {found}; expected {rank} dimensions")
+        return found
 
     def dtype(self, position: int) -> str:
         """Return the element type of an operand."""

@@ -41,8 +41,10 @@ def convert_compress(c: Conversion) -> relax.Expr:
     dims, dtype = c.dims(0), c.dtype(0)
     if c.attribute("axis") is None:
         dims = (math.prod(dims),)
+    if not dims:
+        c.refuse("keeps rows of a scalar; expected a tensor with axes")
     axis = int(c.attribute("axis", 0)) % len(dims)
-    (conditions,) = c.dims(1)
+    (conditions,) = c.dims(1, 1)
     extents = (math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :]))
     rows = c.reshaped(c.operand(0), extents)
     kernel = compress(extents, conditions, dtype)
@@ -75,7 +77,7 @@ def convert_non_maximum_suppression(c: Conversion) -> relax.Expr:
     """Batch, class and number of the boxes that are chosen."""
     from tvm_hetero.kernels.ordered.boxes import BoxCounts, non_maximum_suppression
 
-    (batches, boxes, _), classes = c.dims(0), c.dims(1)[1]
+    (batches, boxes, _), classes = c.dims(0, 3), c.dims(1, 3)[1]
     most = c.whole_number(2, "number of boxes") if c.optional(2) is not None else 0
     if most < 1:
         c.refuse(f"chooses {most} boxes of a class, so none")

@@ -21,6 +21,7 @@ import tvm
 from onnx import TensorProto, numpy_helper
 from tvm import relax
 from tvm.ir import GenericConst
+from tvm_ffi.serialization import from_json_graph_str
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.element_types import held_array
@@ -87,7 +88,9 @@ def unpack_module(sections: Sequence[Section], tensors: Mapping[str, TensorProto
     """
     try:
         origins = json.loads(bytes(sections[0]))
-        module = tvm.ir.load_json(bytes(sections[1]).decode())
+        # Not `tvm.ir.load_json`: it looks through the text for what older TVMs wrote, which takes
+        # five times as long as reading it (DenseNet-121: 0.07 s of 0.09).
+        module = from_json_graph_str(bytes(sections[1]).decode())
         arrays = _arrays(origins, sections[2:], tensors)
         parameters = list(module["main"].params)[-len(arrays) :] if arrays else []
         for var, array in zip(parameters, arrays, strict=True):

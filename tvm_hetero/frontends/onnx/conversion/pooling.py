@@ -178,6 +178,8 @@ def pooled_size(length: int, extent: int, stride: int, pads: Sequence[int], *, c
 def convert_lrn(c: Conversion) -> relax.Expr | None:
     """Normalize over an even window of channels, one more of which lies after than before."""
     size = int(c.attribute("size"))
+    if size < 1:
+        c.refuse(f"sums over windows of {size} channels; expected 1 or more")
     if size % 2:
         return None
     dims = c.dims(0)

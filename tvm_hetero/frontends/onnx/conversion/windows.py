@@ -57,7 +57,7 @@ class _SlidingBlock:
 @converts("Col2Im")
 def convert_col2im(c: Conversion) -> relax.Expr:
     """Add up, for each pixel, what the windows that cover it say."""
-    batch, rows, columns = c.dims(0)
+    batch, rows, columns = c.dims(0, 3)
     image = [int(n) for n in c.constant_of(1, "image's shape")]
     kernel = [int(n) for n in c.constant_of(2, "block's shape")]
     if len(image) != len(kernel):
@@ -123,7 +123,7 @@ def _deformed(c: Conversion, window: _SlidingBlock, places: tuple[int, int]) -> 
     """Emit the columns: what each place of the window reads, at each place of the output."""
     from tvm import te
 
-    batch, channels, high, wide = c.dims(0)
+    batch, channels, high, wide = c.dims(0, 4)
     taps, parts = math.prod(window.kernel), int(c.attribute("offset_group", 1))
     if channels % parts or c.dims(2) != (batch, parts * taps * 2, *places):
         shape = [batch, parts * taps * 2, *places]

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
+
+from tvm_hetero.util.units import parse_bytes
+
+MADE_BYTES = "TVM_HETERO_MADE_BYTES"
+"""The environment variable by which every verb takes another `OnnxLimits.made_bytes`."""
+
+
+def _made_bytes() -> int:
+    """What the environment says, else 640 MiB."""
+    return parse_bytes(os.environ.get(MADE_BYTES, 640 * 2**20), MADE_BYTES)
 
 
 @dataclass(frozen=True)
@@ -19,7 +30,8 @@ class OnnxLimits:
         external data.
     made_bytes : int
         Sum over all constants that folding and rewriting make, besides eight times what the
-        file brings; constants that are made and dropped count too.
+        file brings; constants that are made and dropped count too.  The environment variable
+        ``TVM_HETERO_MADE_BYTES`` gives another default.
     nodes : int
         Number of nodes.
     rank : int
@@ -28,7 +40,7 @@ class OnnxLimits:
 
     file_bytes: int = 2**31 - 1
     weight_bytes: int = 16 * 2**30
-    made_bytes: int = 640 * 2**20
+    made_bytes: int = field(default_factory=_made_bytes)
     nodes: int = 100_000
     rank: int = 64
 

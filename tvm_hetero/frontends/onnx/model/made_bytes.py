@@ -16,7 +16,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, MADE_BYTES, OnnxLimits
 from tvm_hetero.frontends.onnx.model.tensors import byte_size
 from tvm_hetero.util.untrusted_names import printable
 
@@ -64,8 +64,9 @@ class MadeBytes:
         if size > self._left:
             raise ModelError(
                 f"{what} would make {size} bytes of constants, of which {self._left} are left: a "
-                f"file of this size may make {self.most}. If the model is what it should be, load "
-                "it with a larger `limits=OnnxLimits(made_bytes=...)` in Python."
+                f"file of this size may make {self.most}. If the model is what it should be, set "
+                f"{MADE_BYTES} in the environment (4GiB, say), or give `from_onnx` a larger "
+                "`limits=OnnxLimits(made_bytes=...)`."
             )
 
 

@@ -44,6 +44,12 @@ function figures(model) {
   if (slo !== null) {
     rows.push(figure("within SLO", judged ? percent(model.met / judged) : NONE, model.missed > 0));
   }
+  if (model.batches) {
+    rows.push(
+      figure("computed in batches", percent(model.joined / sum(model.answered))),
+      figure("queries a batch", number(model.joined / model.batches)),
+    );
+  }
   if (model.decoder) {
     rows.push(
       figure("tokens per second", number(lately(model.decoder.tokens))),

@@ -40,6 +40,7 @@ class Accordion(BatchingShares):
 
     def _receive(self, query: Query, now: float) -> None:
         if not self.running and not self._waiting:
+            self.pressure.idle(now - self._seen_at)
             self._receive_alone(query, now)
         else:
             self._receive_beside(query, now)
@@ -47,7 +48,7 @@ class Accordion(BatchingShares):
     def _receive_alone(self, query: Query, now: float) -> None:
         """As `_receive_beside` comes to where all places are free: the answer needs no calendar."""
         work, shares = self._work(query), self._shares(query)
-        self.pressure.arrive(work, query.priority)
+        self._count(query, work)
         if self._outweighs(query, work):
             return
         if query.deadline == math.inf:
@@ -70,7 +71,7 @@ class Accordion(BatchingShares):
     def _receive_beside(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
         work = self._work(query)
-        self.pressure.arrive(work, query.priority)
+        self._count(query, work)
         if self._outweighs(query, work):
             return
         found = place(query, self._shares(query), calendar, now, self._guard(query, work))
@@ -89,6 +90,9 @@ class Accordion(BatchingShares):
                 self._accept(query, spot, is_hope=hoped is not None)
             else:
                 self._refuse_late(query, calendar, now)
+
+    def _count(self, query: Query, work: float) -> None:
+        self.pressure.arrive(work, query.priority, due=query.deadline < math.inf)
 
     def _hope(self, query: Query, calendar: PlaceCalendar, now: float) -> Reservation | None:
         """Where it is typically in time, though not nine times of ten; on all that it can have.
@@ -178,7 +182,7 @@ class Accordion(BatchingShares):
 
     def turned_away(self, query: Query, refusal: RefuseQuery) -> None:
         """As after an arrival that was refused."""
-        self.pressure.arrive(self._work(query), query.priority)
+        self._count(query, self._work(query))
         self._note_refused(query, refusal)
 
     def _note_refused(self, query: Query, refusal: RefuseQuery) -> None:

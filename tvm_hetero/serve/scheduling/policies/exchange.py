@@ -31,7 +31,8 @@ class BatchingShares(MalleableShares):
         whole, spot = found
         is_hope = self._is_hope(numbers)
         freed = sum(self._work(self._waiting[number].query) for number in numbers)
-        self.pressure.arrive(max(0.0, self._work(whole) - freed), query.priority)
+        more = max(0.0, self._work(whole) - freed)
+        self.pressure.arrive(more, query.priority, due=whole.deadline < math.inf)
         for number in numbers:
             self._forget(number)
         self._accept(whole, spot, is_hope=is_hope)

@@ -13,6 +13,7 @@ beside what is reserved, so no promise is broken by it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
@@ -25,6 +26,7 @@ from tvm_hetero.serve.scheduling.policies.reservations import (
     soonest,
 )
 from tvm_hetero.serve.scheduling.policies.squeeze import MadeRoom, RoomSearch
+from tvm_hetero.serve.scheduling.policies.worthwhile import worthwhile_shares
 from tvm_hetero.serve.scheduling.profile import ServiceProfile, UsefulShare
 from tvm_hetero.serve.scheduling.query import Priority, Query, WaitUntil
 from tvm_hetero.serve.scheduling.scheduler import RunningQuery, Scheduler
@@ -47,6 +49,7 @@ class MalleableShares(Scheduler):
         self.most = min(self.options.most or places, places, profile.places)
         self.pressure = Pressure(places)
         self._waiting: dict[int, WaitingQuery] = {}
+        self._seen_at = 0.0  # when the last event was
 
     @property
     def waiting(self) -> tuple[Query, ...]:
@@ -68,6 +71,7 @@ class MalleableShares(Scheduler):
     # ------------------------------------------------------------------ at every event
 
     def _plan(self, now: float) -> None:
+        self._seen_at = now
         if not self._waiting and not any(
             each.query.items > 1 or each.course.entered(now) == 0 for each in self.running.values()
         ):
@@ -178,12 +182,20 @@ class MalleableShares(Scheduler):
         best, finish = running.share, running.course.finish
         if running.course.entered(now) >= running.query.items:
             return best
-        for share in range(running.share + 1, most + 1):
+        allowed = self._wider_shares(running, most, now)
+        for share in allowed:
             end = self.resized(running, share, now).course.finish
             worth = end < finish - self.options.gain * (finish - now)
             if worth and calendar.least(now, end) >= share - running.share:
                 best, finish = share, end
         return best
+
+    def _wider_shares(self, running: RunningQuery, most: int, now: float) -> Iterable[int]:
+        """Larger shares that it may have: the last item gives nothing back before it ends."""
+        query, every = running.query, range(running.share + 1, most + 1)
+        if query.deadline < math.inf or running.course.entered(now) < query.items - 1:
+            return every
+        return [each.places for each in self._shares(query) if each.places in every]
 
     # ------------------------------------------------------------------ room that others make
 
@@ -263,4 +275,11 @@ class MalleableShares(Scheduler):
         found = self.profile.times(query.model).useful_shares(query.items)
         if found[-1][0] > self.most:
             found = tuple(each for each in found if each[0] <= self.most)
+        if query.deadline == math.inf:
+            here = self.running.keys() | self._waiting.keys()
+            others = self.pressure.has_deadlines or bool(here - {query.number})
+            options = self.options
+            found = worthwhile_shares(
+                found, options.free_gain, options.free_efficiency if others else 0.0
+            )
         return found

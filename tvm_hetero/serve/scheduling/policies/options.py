@@ -22,6 +22,8 @@ class AccordionOptions:
     guard : leave a place free beside a heavy query that can wait.
     spare : places that are not given to running queries, for the next one to begin on.
     gain : by which share of what is left a query has to get quicker to be widened.
+    free_gain, free_efficiency : what more places have to bring to a query without deadline, always
+        and where others have deadlines (`worthwhile`).
     ageing : a low query that has waited this many times its SLO counts as high.
     """
 
@@ -33,11 +35,16 @@ class AccordionOptions:
     guard: bool = True
     spare: int | None = None
     gain: float = 0.02
+    free_gain: float = 0.1
+    free_efficiency: float = 0.7
     ageing: float = 1.0
 
     def __post_init__(self) -> None:
-        if (self.spare or 0) < 0 or self.gain < 0 or self.ageing <= 0 or (self.most or 1) < 1:
-            raise UsageError(f"expected spare, gain >= 0, ageing > 0 and most >= 1, got {self}")
+        least = min(self.spare or 0, self.gain, self.free_gain, self.free_efficiency)
+        if not least >= 0 or not self.ageing > 0 or (self.most or 1) < 1:
+            raise UsageError(
+                f"expected spare, gains and efficiency >= 0, ageing > 0 and most >= 1, got {self}"
+            )
 
 
 @dataclass

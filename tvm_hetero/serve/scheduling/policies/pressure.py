@@ -15,6 +15,11 @@ place-seconds:
 A high query is compared with high ones alone, a low one with all. Where nothing light is refused,
 the price is 0 and every query is worth its places.
 
+Time in which nothing runs and nothing waits counts as arrivals that were not lost, a quarter
+(`_IDLE`) of those that the pool could have served in it: each makes the oldest one forgotten, so
+that an overload that has ended refuses nobody, however few come after it. All of them would make a
+pause between two bursts the end of it (benchmarks/accordion.py).
+
 `spare` places are kept from widening, for queries that come and cannot wait. It begins with half
 of the pool; one more after a query was refused that would have had a place, had others not been
 widened; one less after `_CALM` arrivals without, but never none.
@@ -32,6 +37,7 @@ _WINDOW = 256
 _CAUTION = 2.0
 _RISE = 16.0
 _CALM = 256
+_IDLE = 0.25
 
 
 @dataclass
@@ -40,6 +46,7 @@ class _SeenQuery:
 
     work: float
     priority: Priority
+    due: bool
     lost: bool = False
 
 
@@ -47,22 +54,43 @@ class Pressure:
     """See the head of this file, for a pool of so many places."""
 
     def __init__(self, places: int) -> None:
+        self._places = places
         self._most = places - 1
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
         self._sum = 0.0
         self._lost: list[float] = [0, 0.0]  # how many of those seen were, and their work
+        self._due = 0  # how many of those seen have a deadline
+        self._idle = 0.0  # seconds of an idle pool that have made nobody forgotten yet
         self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
-    def arrive(self, work: float, priority: Priority) -> None:
-        """A query has come."""
+    def arrive(self, work: float, priority: Priority, *, due: bool) -> None:
+        """A query has come; `due`: it has a deadline."""
         if len(self._seen) == _WINDOW:
-            oldest = self._seen[0]
-            self._sum -= oldest.work
-            if oldest.lost:
-                self._count_lost(-1, oldest.work)
-        self._seen.append(_SeenQuery(work, priority))
+            self._forget_oldest()
+        self._seen.append(_SeenQuery(work, priority, due))
         self._sum += work
+        self._due += due
+        self._stay_calm()
+
+    def idle(self, seconds: float) -> None:
+        """Nothing ran and nothing waited for so long."""
+        self._idle += _IDLE * seconds
+        while self._seen and self._idle * self._places >= self.mean_work:
+            self._idle -= self.mean_work / self._places
+            self._forget_oldest()
+            self._stay_calm()
+        if not self._seen:
+            self._idle = 0.0
+
+    def _forget_oldest(self) -> None:
+        oldest = self._seen.popleft()
+        self._due -= oldest.due
+        if oldest.lost:
+            self._count_lost(-1, oldest.work)
+        self._sum = self._sum - oldest.work if self._seen else 0.0
+
+    def _stay_calm(self) -> None:
         self._calm += 1
         if self._calm >= _CALM:
             self._calm = 0
@@ -84,6 +112,11 @@ class Pressure:
     def _count_lost(self, count: int, work: float) -> None:
         self._lost[0] += count
         self._lost[1] += count * work
+
+    @property
+    def has_deadlines(self) -> bool:
+        """Whether any of those seen has a deadline."""
+        return self._due > 0
 
     @property
     def mean_lost(self) -> float:

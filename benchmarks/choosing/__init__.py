@@ -1,0 +1,1 @@
+"""What `benchmarks.choose` asks: machines, variants, classes and loads."""

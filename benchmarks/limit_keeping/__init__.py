@@ -1,0 +1,1 @@
+"""What `benchmarks.limits` is made of: cases of the zoo, and calls whose time is taken."""

@@ -1,0 +1,30 @@
+"""The table of docs/choosing.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from benchmarks.parts import Row, by, percent, table
+
+
+def rule_table(rows: Sequence[Row]) -> str:
+    """How far below each rule our price is, in the mean over the questions that it answers.
+
+    Their number stands in brackets."""
+    answered = [row for row in rows if "price" in row]
+    names = list(answered[0]["rules"])
+    lines = []
+    for load, own in by(answered, "load").items():
+        cells = []
+        for name in names:
+            known = [r for r in own if r["rules"][name] is not None]
+            less = [1 - r["price"] / r["rules"][name] for r in known]
+            # A price above a rule's (ours had to take a margin) is shown as what it is.
+            mean = f"{100 * statistics.fmean(less):.1f} %" if less else "-"
+            cells.append(f"{mean} ({len(known)})")
+        gap = max(r["gap"] for r in own)
+        longest = max(r["cpu_seconds"] for r in own)
+        lines.append([f"{load}, {len(own)} questions", *cells, percent(gap), f"{longest:.0f}"])
+    heads = [f"below {name}" for name in names]
+    return table(["price, less", *heads, "largest gap", "longest, s of CPU"], lines)

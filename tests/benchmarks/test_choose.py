@@ -1,0 +1,38 @@
+"""The small mode of benchmarks/choose.py runs, its loads have their shape, its results hold."""
+
+from __future__ import annotations
+
+import statistics
+
+from benchmarks import choose
+from benchmarks.choosing.traces import draw_load
+from benchmarks.quoted.choosing import rule_table
+from benchmarks.result_rows import read_rows
+
+
+def test_choose_small():
+    rows = choose.main(["--small"])
+    assert [row["load"] for row in rows] == ["poisson", "maf-like"]
+    for row in rows:
+        assert row["bound"] <= row["price"] and row["gap"] <= 0.02
+        assert row["strain"] <= 1
+        assert all(price >= row["bound"] for price in row["rules"].values() if price is not None)
+
+
+def test_a_maf_like_load_has_its_rate_and_is_less_even_than_poisson():
+    peaks = {}
+    for kind in ("poisson", "maf-like"):
+        requests = draw_load(kind, 400.0, 20.0, 3)
+        assert 0.8 * 8000 < len(requests) < 1.2 * 8000
+        arrivals = [each.arrival for each in requests]
+        assert arrivals == sorted(arrivals) and arrivals[0] >= 0 and arrivals[-1] < 20.0
+        counts = [sum(int(t * 5) == i for t in arrivals) for i in range(100)]
+        peaks[kind] = statistics.pstdev(counts) / statistics.fmean(counts)
+    assert peaks["maf-like"] > 1.5 * peaks["poisson"]
+
+
+def test_the_committed_answers_are_proven_and_hold():
+    rows = [row for row in read_rows(choose.RESULTS) if "price" in row]
+    assert len(rows) >= 6
+    assert all(row["gap"] <= 0.02 and row["strain"] <= 1 for row in rows)
+    assert rule_table(rows).count("\n") == 3  # a line for each kind of load

@@ -1,0 +1,1 @@
+"""Choices of what to run on what."""

@@ -1,0 +1,175 @@
+"""Whole answers: neighbours, what binds, what is refused, decoders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.choosing.questions import load, question
+from tests.planning.choosing.questions import rated as rate
+from tvm_hetero import zoo
+from tvm_hetero.errors import InfeasibleError, UsageError
+from tvm_hetero.planning.choosing import (
+    ChoiceRequest,
+    MachineOffer,
+    ModelVariant,
+    RequestClass,
+    SloLimit,
+    SpendingLimit,
+    choose,
+)
+from tvm_hetero.planning.choosing.answer import best_choice, find_front
+from tvm_hetero.planning.choosing.binding import binding_limits
+from tvm_hetero.planning.choosing.find_choice import find_choice
+from tvm_hetero.planning.choosing.options import check_request
+from tvm_hetero.planning.choosing.play_choice import divide_circle
+from tvm_hetero.planning.choosing.program import ProgramAnswer, money
+from tvm_hetero.planning.choosing.rules import RULES, follow_rule
+from tvm_hetero.planning.requests import ServiceRequest
+from tvm_hetero.solvers import Options
+
+TWO = (load("a", 120.0, 0.06, 75.0), load("b", 90.0, 0.3))
+FAST = Options(0.1, deadline=60.0)
+
+
+def test_an_answer_holds_its_slo_and_knows_its_neighbours() -> None:
+    answer = choose(question(TWO), FAST)
+    choice = answer.choice
+    assert choice.bound <= choice.value == choice.price
+    assert all(each.holds and each.strain <= 1 for each in choice.played)
+    assert choice.accuracies[0] == 76.0
+    assert answer.better is None or answer.better.accuracy > choice.accuracy
+    assert answer.cheaper is None or answer.cheaper.price < choice.price
+    prices = [each.price for each in answer.front]
+    accuracies = [each.accuracy for each in answer.front]
+    assert prices == sorted(prices) and accuracies == sorted(accuracies)
+    assert len(set(prices)) == len(prices) > 1
+
+
+def test_a_floor_that_binds_is_named_with_what_it_costs() -> None:
+    case = rate(question((load("a", 120.0, 0.06, 75.0),)))
+    choice = best_choice(case, "price")
+    found = {each.what: each.value for each in binding_limits(case, choice, "price")}
+    free = best_choice(rate(question((load("a", 120.0, 0.06),))), "price")
+    assert found["accuracy of at least 75 for a"] == free.price < choice.price
+
+
+def test_a_machine_that_runs_out_binds() -> None:
+    classes = (load("a", 65.0, 0.3, 75.0),)
+    case = rate(question(classes, available=(1, 3)))
+    choice = best_choice(case, "price")
+    more = best_choice(rate(question(classes, available=(2, 3))), "price")
+    assert more.price < choice.price
+    found = {each.what: each.value for each in binding_limits(case, choice, "price")}
+    assert found["1 x slow"] == more.price
+
+
+def test_the_best_accuracy_within_a_budget_and_its_front() -> None:
+    case = rate(question(TWO, "accuracy", budget=SpendingLimit(price=100.0)))
+    best = best_choice(case, "accuracy")
+    assert best.accuracy == best.bound == 76.0
+    assert find_front(case, "price")[-1].price == best.price
+    tight = replace(case.request, budget=SpendingLimit(price=best.price - 0.1))
+    less = best_choice(rate(tight), "accuracy")
+    assert less.accuracy < 76.0 and less.price <= best.price - 0.1
+
+
+def test_what_breaks_its_slo_when_played_is_not_given() -> None:
+    case = rate(question((load("a", 150.0, 0.06),)))
+    honest = best_choice(case, "price")
+    asked = []
+
+    def pick(need: tuple[int, ...]) -> ProgramAnswer:
+        """One replica of the slowest, however much is needed."""
+        asked.append(need)
+        slow = min(case.rated, key=lambda each: each.capacity)
+        return ProgramAnswer(((slow, 1),), money(slow), 0)
+
+    with pytest.raises(InfeasibleError, match="the SLO breaks in the simulation"):
+        find_choice(case, pick, "price")
+    assert len(asked) > 3 and asked[-1] > asked[0]
+    assert all(each.holds for each in honest.played)
+
+
+def test_no_rule_is_cheaper_and_all_are_played() -> None:
+    found = 0
+    for seed in range(4):
+        classes = (load("a", 60.0 + 30 * seed, 0.06, seed=seed), load("b", 90.0, 0.3, 75.0))
+        case = rate(question(classes))
+        ours = best_choice(case, "price")
+        for name in RULES:
+            try:
+                theirs = follow_rule(case, name)
+            except InfeasibleError:
+                continue
+            found += 1
+            assert theirs.price >= ours.bound
+            assert theirs.price >= ours.price or theirs.need != ours.need
+            assert all(each.holds for each in theirs.played)
+    assert found > 8
+
+
+def test_replicas_divide_the_circle_without_a_rest() -> None:
+    case = rate(question((load("a", 150.0, 0.3),)))
+    pool = [(case.rated[0], 2), (case.rated[-1], 1)]
+    ends = [(begin, begin + length) for _, begin, length in divide_circle(pool)]
+    assert ends[0][0] == 0 and ends[-1][1] == 100_000
+    assert [end for _, end in ends[:-1]] == [begin for begin, _ in ends[1:]]
+
+
+def test_what_cannot_be_answered_is_refused() -> None:
+    tokens = (replace(TWO[0], slo=(SloLimit("tpot", 99, 0.1),)),)
+    longer = (replace(TWO[0], requests=(ServiceRequest(0.0, 5, 1),)),)
+    free = MachineOffer("m", zoo.platform("h200x8"), 1)
+    for request, text in (
+        (question(TWO, "accuracy"), "give a budget"),
+        (question((replace(TWO[0], least_accuracy=99.0),)), "the best variant has 76"),
+        (question(tokens), "tpot is of decoders"),
+        (question(longer), "a network answers once"),
+        (replace(question(TWO), machines=(free,)), "has no price"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            check_request(request)
+
+
+def test_a_precision_that_nobody_has_figures_for_is_refused() -> None:
+    eight = ModelVariant("r18", 69.0, "resnet18", "int8")
+    request = replace(question(TWO[1:]), variants=(eight,))
+    with pytest.raises(UsageError, match="in int8 has no costs in the zoo"):
+        choose(request, FAST)
+
+
+def test_half_as_wide_numbers_take_half_the_time_or_less() -> None:
+    from tvm_hetero.planning.choosing.format import keep_devices
+    from tvm_hetero.planning.choosing.replica_plan import plan_replica
+
+    place = keep_devices(zoo.platform("t4x4"), ("cpu", "gpu0"), "m")
+    machine = MachineOffer("t4", place, 1)
+    full, half = (
+        plan_replica(ModelVariant("v", 1.0, "resnet18", p), machine, 4, FAST)
+        for p in ("float32", "float16")
+    )
+    assert half.seconds[4] < 0.6 * full.seconds[4]
+    assert full.seconds[4] == pytest.approx(full.plan.value, rel=1e-6)
+    assert full.seconds[0] == 0 < full.seconds[1] < full.seconds[4]
+
+
+def test_a_decoder_keeps_first_and_later_tokens_within_their_limits() -> None:
+    requests = tuple(ServiceRequest(0.4 * i, 40, 8) for i in range(12))
+    slo = (SloLimit("ttft", 90, 0.5), SloLimit("tpot", 99, 0.2))
+    request = ChoiceRequest(
+        (ModelVariant("gpt", 1.0, "gpt2-small", "float16", {"context": 64, "layers": 2}),),
+        (MachineOffer("box", zoo.platform("diviml"), 2, 1.0),),
+        (RequestClass("chat", requests, slo),),
+        seconds=5.0,
+        batches=(2,),
+    )
+    long = replace(request.classes[0], requests=(ServiceRequest(0.0, 60, 8),))
+    with pytest.raises(UsageError, match="a request of 67 tokens"):
+        choose(replace(request, classes=(long,)), Options(1.0, deadline=60.0, gap=0.1))
+    answer = choose(request, Options(1.0, deadline=60.0, gap=0.1))
+    (played,) = answer.choice.played
+    assert {limit.name for limit in played.reached} == {"ttft p90", "tpot p99"}
+    assert all(0 < seconds <= limit.seconds for limit, seconds in played.reached.items())
+    assert answer.choice.price == 1.0

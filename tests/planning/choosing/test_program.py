@@ -1,0 +1,133 @@
+"""The program beside all choices there are, one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.planning.choosing.questions import ACCURACY, load, planned, question, random_question
+from tests.planning.choosing.questions import rated as rate
+from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.planning.choosing.answer import best_choice
+from tvm_hetero.planning.choosing.arrivals import UNITS
+from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
+from tvm_hetero.planning.choosing.options import RatedOption
+from tvm_hetero.planning.choosing.program import full_need, milliwatts, money
+from tvm_hetero.planning.choosing.rate import capacity_of, most_share
+from tvm_hetero.planning.choosing.request import ChoiceRequest
+
+Row = tuple[RatedOption, int]
+
+
+def every_option(request: ChoiceRequest) -> list[RatedOption]:
+    """All options of all classes, dominated ones too."""
+    found = []
+    for k, served in enumerate(request.classes):
+        for option in planned():
+            most = most_share(option, served)
+            capacity, watts = capacity_of(option, served, request.seconds, most)
+            if capacity and option.variant.accuracy >= served.least_accuracy:
+                found.append(RatedOption(option, k, capacity, watts))
+    return found
+
+
+def ways_of(
+    request: ChoiceRequest, every: list[RatedOption], k: int, need: int
+) -> Iterator[tuple[Row, ...]]:
+    """All sets of replicas of one variant that carry class k, none of which is idle."""
+    available = {machine.name: machine.available for machine in request.machines}
+    for name in ACCURACY:
+        own = [e for e in every if e.served == k and e.option.variant.name == name]
+        counts = [range(available[e.option.machine.name] + 1) for e in own]
+        for chosen in itertools.product(*counts):
+            rows = tuple((e, n) for e, n in zip(own, chosen, strict=True) if n)
+            carried = sum(e.capacity * n for e, n in rows)
+            if rows and carried >= need and carried - min(e.capacity for e, _ in rows) < need:
+                yield rows
+
+
+def brute_force(request: ChoiceRequest, need: Need) -> float | None:
+    """The least price or watts, or the most accuracy, of all choices; None: there is none."""
+    every = every_option(request)
+    per_class = [list(ways_of(request, every, k, n)) for k, n in enumerate(need)]
+    best = None
+    for ways in itertools.product(*per_class):
+        rows = [row for way in ways for row in way]
+        if not _within(request, rows):
+            continue
+        value = _value(request, rows)
+        best = value if best is None else min(best, value)
+    return best
+
+
+def _within(request: ChoiceRequest, rows: list[Row]) -> bool:
+    for machine in request.machines:
+        if sum(n for e, n in rows if e.option.machine.name == machine.name) > machine.available:
+            return False
+    price = sum(money(e) * n for e, n in rows) / 1e6
+    return request.budget.price is None or price <= request.budget.price
+
+
+def _value(request: ChoiceRequest, rows: list[Row]) -> float:
+    """What is minimised."""
+    if request.goal == "price":
+        return sum(money(e) * n for e, n in rows) / 1e6
+    if request.goal == "energy":
+        return sum(milliwatts(e) * n for e, n in rows) / 1e3
+    of = {e.served: e.option.variant.accuracy for e, _ in rows}
+    total = sum(len(request.classes[k].requests) * accuracy for k, accuracy in of.items())
+    return -total / request.count
+
+
+def answer_of(case: RatedRequest) -> tuple[float, float, Need] | None:
+    """Value and bound as they are minimised, and the need of the answer."""
+    try:
+        choice = best_choice(case, case.request.goal)
+    except InfeasibleError:
+        return None
+    sign = -1 if case.request.goal == "accuracy" else 1
+    return sign * choice.value, sign * choice.bound, choice.need
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_forty_random_questions_have_the_answer_of_brute_force(first: int) -> None:
+    answered = 0
+    for seed in range(first, first + 10):
+        request = random_question(seed)
+        found = answer_of(rate(request))
+        without_margin = brute_force(request, full_need(request))
+        if found is None:
+            assert without_margin is None
+            continue
+        value, bound, need = found
+        assert value == pytest.approx(brute_force(request, need), rel=1e-6)
+        assert without_margin is not None
+        assert bound <= without_margin * (1 + 1e-6 * (1 if without_margin > 0 else -1))
+        answered += 1
+    assert answered >= 5
+
+
+def test_a_cut_option_is_below_what_cuts_it() -> None:
+    case = rate(question((load("a", 120.0, 0.06), load("b", 60.0, 0.3))))
+    assert case.cut
+    for cut in case.cut:
+        assert cut.by.option.machine is cut.option.machine
+        assert cut.by.option.variant is cut.option.variant
+        served = case.request.classes[cut.served]
+        most = most_share(cut.option, served)
+        capacity, _ = capacity_of(cut.option, served, case.request.seconds, most)
+        assert capacity <= cut.most <= cut.by.capacity
+
+
+def test_a_choice_says_which_limit_is_in_the_way() -> None:
+    with pytest.raises(InfeasibleError, match=r"class 'a'.*keeps its SLO, even alone"):
+        best_choice(rate(question((load("a", 10.0, 0.001),))), "price")
+    with pytest.raises(InfeasibleError, match="raise 'available' or the budget"):
+        best_choice(rate(question((load("a", 5000.0, 0.3),))), "price")
+
+
+def test_shares_of_a_class_are_counted_in_whole_units() -> None:
+    case = rate(question((load("a", 100.0, 0.3),)))
+    assert all(0 < each.capacity <= UNITS for each in case.rated)

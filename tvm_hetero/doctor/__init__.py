@@ -1,0 +1,1 @@
+"""What of this machine is used, what of it is not, and what to change."""

@@ -1,0 +1,28 @@
+"""What to run a model on: variants, machines, plans, batches and replicas for a load and an SLO.
+
+>>> from tvm_hetero.planning import choosing
+>>> answer = choosing.choose(choosing.load_choice_request("request.yaml"))
+>>> answer.choice.price, answer.choice.bound
+
+The files, in the order in which a question meets them: `request` (notation), `format`, `arrivals`,
+`replica_plan`, `rate`, `options`, `program`, `play_choice`, `find_choice`, `binding`, `answer`; and
+`rules`, which others follow.
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.planning.choosing.answer import ChoiceAnswer, choose
+from tvm_hetero.planning.choosing.format import load_choice_request, parse_choice_request
+from tvm_hetero.planning.choosing.request import (
+    ChoiceRequest,
+    MachineOffer,
+    ModelVariant,
+    RequestClass,
+    SloLimit,
+    SpendingLimit,
+)
+
+__all__ = [
+    "ChoiceAnswer", "ChoiceRequest", "MachineOffer", "ModelVariant", "RequestClass", "SloLimit",
+    "SpendingLimit", "choose", "load_choice_request", "parse_choice_request",
+]  # fmt: skip

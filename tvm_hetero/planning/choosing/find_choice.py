@@ -1,0 +1,129 @@
+"""One choice, from a program or a rule, that keeps the SLO when it is played.
+
+What is picked for a need is played. Where a class breaks its SLO, its need grows by `_STEP`, above
+its load, and it is picked again. So the answer is the best one for the need with which the SLO
+holds, and the bound is that of the first need, without any margin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.planning.choosing.options import CutOption, RatedOption
+from tvm_hetero.planning.choosing.play_choice import ChoicePlayer, PlayedClass
+from tvm_hetero.planning.choosing.program import (
+    MILLIWATT,
+    MONEY,
+    POINTS,
+    ProgramAnswer,
+    Replicas,
+    full_need,
+    mean_points,
+    money,
+)
+from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
+from tvm_hetero.planning.choosing.request import ChoiceRequest
+from tvm_hetero.solvers import Options
+
+# A class whose SLO breaks has to be carried this much more often.
+_STEP = 1.03
+_TRIES = 12
+Need = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RatedRequest:
+    """A question with all that is known of its options."""
+
+    request: ChoiceRequest
+    planned: tuple[ReplicaOption, ...]
+    rated: tuple[RatedOption, ...]
+    cut: tuple[CutOption, ...]
+    player: ChoicePlayer
+    options: Options
+
+
+@dataclass(frozen=True)
+class MachineChoice:
+    """Replicas, what they are worth, and what the simulation says of them.
+
+    Attributes
+    ----------
+    price : an hour; watts : in the mean, as played (NaN: not known); accuracy : of an answer, in
+        the mean over all requests.
+    value, bound : of what was minimised (or, accuracy, maximised); without a proof NaN.
+    need : the share of each class for which it was made, in `UNITS`.
+    """
+
+    replicas: Replicas
+    price: float
+    watts: float
+    accuracy: float
+    value: float
+    bound: float
+    need: Need
+    played: tuple[PlayedClass, ...]
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be from the best one, as a share of it."""
+        return abs(self.value - self.bound) / abs(self.value) if self.value else 0.0
+
+    @property
+    def accuracies(self) -> tuple[float, ...]:
+        """Of the variant of each class."""
+        of = {rated.served: rated.option.variant.accuracy for rated, _ in self.replicas}
+        return tuple(of[k] for k in sorted(of))
+
+
+def find_choice(
+    case: RatedRequest, pick: Callable[[Need], ProgramAnswer], goal: str, need: Need | None = None
+) -> MachineChoice:
+    """What `pick` gives for the least need with which every class keeps its SLO.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing is picked, or the SLO breaks however much more is needed.
+    """
+    asked = list(need or full_need(case.request))
+    bound = math.nan
+    for _ in range(_TRIES):
+        answer = pick(tuple(asked))
+        bound = answer.bound if math.isnan(bound) else bound
+        played = case.player.play(answer.replicas)
+        broken = [each.served for each in played if not each.holds]
+        if not broken:
+            return describe_choice(case.request, answer, bound, goal, tuple(asked), played)
+        for k in broken:
+            asked[k] = math.ceil(asked[k] * _STEP)
+    names = ", ".join(repr(case.request.classes[k].name) for k in broken)
+    raise InfeasibleError(
+        f"class {names}: the SLO breaks in the simulation of every choice, with {_TRIES} margins; "
+        "relax it, or let requests arrive for longer"
+    )
+
+
+def describe_choice(
+    request: ChoiceRequest,
+    answer: ProgramAnswer,
+    bound: float,
+    goal: str,
+    need: Need,
+    played: Sequence[PlayedClass],
+) -> MachineChoice:
+    """An answer of the program in a reader's units."""
+    unit = {"price": MONEY, "energy": MILLIWATT, "accuracy": POINTS * request.count}[goal]
+    return MachineChoice(
+        answer.replicas,
+        sum(money(rated) * count for rated, count in answer.replicas) / MONEY,
+        math.fsum(each.watts for each in played),
+        mean_points(request, answer) / (POINTS * request.count),
+        answer.value / unit,
+        bound / unit,
+        need,
+        tuple(played),
+    )

@@ -1,0 +1,100 @@
+"""A choice is played: every request of every class, on the replicas that were chosen.
+
+Nothing that the program believed is used but the replicas and their shares. A class's circle is
+divided among its replicas in proportion to what they carry, so that each has a share of at most
+c(k, o); each is played by the simulator of ``tvm-hetero simulate``. What counts is what all of a
+class's requests together make of the SLO.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm_hetero.planning.choosing.arrivals import UNITS, marks_of, members_of
+from tvm_hetero.planning.choosing.options import RatedOption
+from tvm_hetero.planning.choosing.program import Replicas
+from tvm_hetero.planning.choosing.rate import holds, play_share, reached
+from tvm_hetero.planning.choosing.replica_plan import ReplicaOption, idle_watts
+from tvm_hetero.planning.choosing.request import ChoiceRequest, SloLimit
+
+
+@dataclass(frozen=True)
+class PlayedClass:
+    """What a simulation of a class saw.
+
+    Attributes
+    ----------
+    reached : for each limit the seconds that its percentage of the requests is within.
+    watts : of its replicas in the mean, NaN where they are not known.
+    """
+
+    served: int
+    reached: Mapping[SloLimit, float]
+    holds: bool
+    watts: float
+
+    @property
+    def strain(self) -> float:
+        """The largest part of a limit that is used up: at most 1 where the SLO holds."""
+        return max(
+            seconds / limit.seconds if limit.seconds else math.inf
+            for limit, seconds in self.reached.items()
+        )
+
+
+_Pool = tuple[tuple[RatedOption, int], ...]
+
+
+class ChoicePlayer:
+    """Plays choices of one question; a class with the same replicas is played once."""
+
+    def __init__(self, request: ChoiceRequest) -> None:
+        self.request = request
+        self._known: dict[tuple[int, tuple[tuple[str, int, int], ...]], PlayedClass] = {}
+
+    def play(self, replicas: Replicas) -> tuple[PlayedClass, ...]:
+        """All classes in order; each has replicas."""
+        return tuple(
+            self._class(k, tuple(row for row in replicas if row[0].served == k))
+            for k in range(len(self.request.classes))
+        )
+
+    def _class(self, k: int, pool: _Pool) -> PlayedClass:
+        key = (k, tuple((rated.option.name, rated.capacity, n) for rated, n in pool))
+        if key not in self._known:
+            self._known[key] = self._play(k, pool)
+        return self._known[key]
+
+    def _play(self, k: int, pool: _Pool) -> PlayedClass:
+        served, seconds = self.request.classes[k], self.request.seconds
+        marks = marks_of(len(served.requests))
+        every: dict[str, list[float]] = {limit.figure: [] for limit in served.slo}
+        watts = 0.0
+        for option, begin, length in divide_circle(pool):
+            members = [served.requests[i] for i in members_of(marks, begin, length)]
+            outcome = play_share(option, members, seconds)
+            for figure, values in every.items():
+                values += outcome.figures[figure]
+            idle = idle_watts(option.machine)
+            watts += math.nan if idle is None else idle + outcome.joules / seconds
+        return PlayedClass(
+            k,
+            {limit: reached(limit, every) for limit in served.slo},
+            all(holds(limit, every) for limit in served.slo),
+            watts,
+        )
+
+
+def divide_circle(
+    pool: Sequence[tuple[RatedOption, int]],
+) -> Iterator[tuple[ReplicaOption, int, int]]:
+    """The interval of each replica, in `UNITS`: begin and length."""
+    every = [rated for rated, count in pool for _ in range(count)]
+    total = sum(rated.capacity for rated in every)
+    before = 0
+    for rated in every:
+        begin, end = (UNITS * each // total for each in (before, before + rated.capacity))
+        before += rated.capacity
+        yield rated.option, begin, end - begin

@@ -1,0 +1,249 @@
+"""The choice as an integer program, solved exactly.
+
+    minimise    sum over k, o of  f(o) y[k,o]           f: price, or watts at the rated share
+    subject to  sum over o of  c(k,o) y[k,o] >= need(k)    each class is carried     -> `_carry`
+                y[k,o] <= most(k,o) z[k,v(o)]              by one variant            -> `_carry`
+                sum over v of  z[k,v] = 1                  that is accurate enough   -> `_carry`
+                sum over k, o on m of  y[k,o] <= available(m)                        -> `_limits`
+                prices and watts within the budget                                   -> `_limits`
+                sum over k, v of  w(k) a(v) z[k,v] >= accuracy    for the front      -> `_limits`
+
+w(k) is the number of a class's requests, a(v) a variant's accuracy: their sum over the number of
+all requests is the mean accuracy of an answer. For the goal accuracy that is what is maximised. Of
+equal choices that of the best accuracy is taken, or of the least price: a second program, in which
+the first one's value is a limit.
+
+Everything is an integer: money in millionths, watts in thousandths, accuracy in ten-thousandths,
+shares in `UNITS`. So CP-SAT's bound is exact and needs no tolerance. Prices and capacities of
+options are rounded against the choice (up and down), for the answer and for the bound alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.planning.choosing.arrivals import UNITS
+from tvm_hetero.planning.choosing.options import RatedOption, counts_watts
+from tvm_hetero.planning.choosing.replica_plan import price_of
+from tvm_hetero.planning.choosing.request import ChoiceRequest, ModelVariant
+from tvm_hetero.solvers import Options
+from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
+from tvm_hetero.util.search_clock import now
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+MONEY, MILLIWATT, POINTS = 1_000_000, 1_000, 10_000
+
+
+@dataclass(frozen=True)
+class ChoiceLimits:
+    """What a program asks for beside the question itself.
+
+    Attributes
+    ----------
+    need : share of each class that is to be carried, in `UNITS`.
+    least_mean : accuracy of the answers to all requests, summed, in parts of `POINTS`.
+    available : machines by name, where another number than the question's.
+    without_floor : classes whose least accuracy does not hold; spending : whether the budget does.
+    """
+
+    need: tuple[int, ...]
+    least_mean: int = 0
+    available: dict[str, int] = field(default_factory=dict)
+    without_floor: frozenset[int] = frozenset()
+    spending: bool = True
+
+
+@dataclass(frozen=True)
+class ProgramAnswer:
+    """Replicas of rated options (only those in use), and what is proven.
+
+    `value` and `bound` are in the goal's integers: `MONEY`, `MILLIWATT` or `POINTS`.
+    """
+
+    replicas: tuple[tuple[RatedOption, int], ...]
+    value: int
+    bound: int
+
+
+def goal_of(request: ChoiceRequest) -> str:
+    """What is minimised or maximised: the front is of prices."""
+    return "price" if request.goal == "front" else request.goal
+
+
+def money(rated: RatedOption) -> int:
+    """The price of a replica, an hour, in millionths."""
+    price = price_of(rated.option.machine)
+    assert price is not None, "`check_request` has seen to it"
+    return math.ceil(round(price * MONEY, 3))
+
+
+def milliwatts(rated: RatedOption) -> int:
+    """What a replica draws with its rated share."""
+    return math.ceil(round(rated.watts * MILLIWATT, 3))
+
+
+def points(variant: ModelVariant) -> int:
+    """A variant's accuracy."""
+    return round(variant.accuracy * POINTS)
+
+
+def mean_points(request: ChoiceRequest, answer: ProgramAnswer) -> int:
+    """Accuracy of an answer, summed over all requests."""
+    variants = {rated.served: rated.option.variant for rated, _ in answer.replicas}
+    return sum(len(request.classes[k].requests) * points(v) for k, v in sorted(variants.items()))
+
+
+def solve_program(
+    request: ChoiceRequest,
+    rated: Sequence[RatedOption],
+    limits: ChoiceLimits,
+    options: Options,
+    goal: str,
+) -> ProgramAnswer:
+    """The best choice within limits; the goal is ``price``, ``energy`` or ``accuracy``.
+
+    Raises
+    ------
+    InfeasibleError
+        If there is none.
+    SolverError
+        If none was found in the time.
+    """
+    first = _ChoiceProgram(request, rated, limits)
+    main = first.accuracy() if goal == "accuracy" else first.cost(goal)
+    sign = -1 if goal == "accuracy" else 1
+    value, bound, replicas = first.minimise(sign * main, options)
+    second = _ChoiceProgram(request, rated, limits)
+    if goal == "accuracy":
+        second.model.add(second.accuracy() >= -value)
+        other = second.cost("price")
+    else:
+        second.model.add(second.cost(goal) <= value)
+        other = -second.accuracy()
+    _, _, replicas = second.minimise(other, options, replicas)
+    return ProgramAnswer(replicas, sign * value, sign * bound)
+
+
+Replicas = tuple[tuple[RatedOption, int], ...]
+
+
+class _ChoiceProgram:
+    """The model of the head of this file, and its variables."""
+
+    def __init__(
+        self, request: ChoiceRequest, rated: Sequence[RatedOption], limits: ChoiceLimits
+    ) -> None:
+        from ortools.sat.python import cp_model
+
+        self.request, self.limits = request, limits
+        self.model = cp_model.CpModel()
+        self.rated = [each for each in rated if self._is_allowed(each)]
+        self.most = [self._most(each) for each in self.rated]
+        self.y = [self.model.new_int_var(0, most, "") for most in self.most]
+        self.z: dict[tuple[int, str], cp_model.IntVar] = {}
+        self.variants = {variant.name: variant for variant in request.variants}
+        for k in range(len(request.classes)):
+            self._carry(k)
+        self._limits()
+
+    def _is_allowed(self, rated: RatedOption) -> bool:
+        floor = self.request.classes[rated.served].least_accuracy
+        return rated.served in self.limits.without_floor or rated.option.variant.accuracy >= floor
+
+    def _available(self, name: str) -> int:
+        own = next(each.available for each in self.request.machines if each.name == name)
+        return self.limits.available.get(name, own)
+
+    def _most(self, rated: RatedOption) -> int:
+        enough = -(-self.limits.need[rated.served] // rated.capacity)
+        return min(self._available(rated.option.machine.name), enough)
+
+    def _carry(self, k: int) -> None:
+        """Class k is carried, by one variant."""
+        own = [i for i, each in enumerate(self.rated) if each.served == k]
+        names = sorted({self.rated[i].option.variant.name for i in own})
+        if not names:
+            served = self.request.classes[k]
+            raise InfeasibleError(
+                f"class {served.name!r}: no variant on any machine keeps its SLO, even alone; "
+                "relax it, or offer faster machines"
+            )
+        for name in names:
+            self.z[k, name] = self.model.new_bool_var("")
+        self.model.add_exactly_one(self.z[k, name] for name in names)
+        for i in own:
+            chosen = self.z[k, self.rated[i].option.variant.name]
+            self.model.add(self.y[i] <= self.most[i] * chosen)
+        carried = sum(self.rated[i].capacity * self.y[i] for i in own)
+        self.model.add(carried >= self.limits.need[k])
+
+    def _limits(self) -> None:
+        """Machines that can be had, the budget, and the least mean accuracy."""
+        for machine in self.request.machines:
+            on = [y for y, each in zip(self.y, self.rated, strict=True)
+                  if each.option.machine.name == machine.name]  # fmt: skip
+            if on:
+                self.model.add(sum(on) <= self._available(machine.name))
+        budget = self.request.budget
+        if self.limits.spending and budget.price is not None:
+            self.model.add(self.cost("price") <= int(budget.price * MONEY))
+        if self.limits.spending and budget.watts is not None:
+            self.model.add(self.cost("energy") <= int(budget.watts * MILLIWATT))
+        if self.limits.least_mean:
+            self.model.add(self.accuracy() >= self.limits.least_mean)
+
+    def cost(self, goal: str) -> cp_model.LinearExprT:
+        """Price or watts of all replicas."""
+        of = money if goal == "price" else milliwatts
+        return sum(of(each) * y for each, y in zip(self.rated, self.y, strict=True))
+
+    def accuracy(self) -> cp_model.LinearExprT:
+        """Of the answers to all requests, summed."""
+        return sum(
+            len(self.request.classes[k].requests) * points(self.variants[name]) * z
+            for (k, name), z in self.z.items()
+        )
+
+    def minimise(
+        self, goal: cp_model.LinearExprT, options: Options, start: Replicas = ()
+    ) -> tuple[int, int, Replicas]:
+        """Value, bound and replicas; without a better answer in the time, `start`."""
+        self.model.minimize(goal)
+        known = dict(start)
+        if start:
+            for each, y in zip(self.rated, self.y, strict=True):
+                self.model.add_hint(y, known.get(each, 0))
+        budget = CpsatBudget.of(options, now())
+        outcome = run(self.model, options, budget, linear=2)
+        if outcome.infeasible:
+            raise InfeasibleError(_why_nothing(self.request), proven=True)
+        if not outcome.found:
+            if start:
+                return 0, 0, start
+            raise SolverError("no choice was found in the time; give it more")
+        counts = [outcome.solver.value(y) for y in self.y]
+        chosen = [(each, n) for each, n in zip(self.rated, counts, strict=True) if n]
+        value = round(outcome.solver.objective_value)
+        bound = min(value, math.ceil(outcome.bound - 1e-6))
+        return value, bound, tuple(chosen)
+
+
+def _why_nothing(request: ChoiceRequest) -> str:
+    what = "the machines that can be had carry the load"
+    spending = request.budget.price is not None or counts_watts(request)
+    within = " within the budget" if spending else ""
+    return (
+        f"no choice in which {what}{within} and every class keeps its SLO and accuracy; raise "
+        "'available' or the budget, or relax an SLO"
+    )
+
+
+def full_need(request: ChoiceRequest) -> tuple[int, ...]:
+    """Every class is carried, without a margin."""
+    return (UNITS,) * len(request.classes)

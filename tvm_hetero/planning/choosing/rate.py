@@ -1,0 +1,169 @@
+"""How large a share of a class's requests one replica takes within the SLO.
+
+c(k, o) is the largest share s (in `UNITS`) for which a replica of o that gets an interval of length
+s (`tvm_hetero.planning.choosing.arrivals`) keeps every limit of k, at each of `_BEGINS` where the
+interval begins. It is found by bisection of what a simulation says; shares between those that were
+simulated are not claimed.
+
+A bound that needs no simulation                                                  -> `most_share`
+Let a limit say that q % of the requests are done within S. Those arrive within D, so they are done
+within D + S after the first one came; a batch with one of them takes L(n) <= S; batches of one
+replica follow each other. With theta = max n / L(n) over n with L(n) <= S, at most (D + S) theta
+requests are in time, whatever the dispatcher does, and so at most (D + S) theta / (q / 100) are
+asked. An option whose bound is below what another one of the same variant and machine was shown to
+carry is dominated, and not simulated: see `tvm_hetero.planning.choosing.options`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tvm_hetero.planning.choosing.arrivals import UNITS, marks_of, members_of
+from tvm_hetero.planning.choosing.replica_plan import ReplicaOption, extra_watts, idle_watts
+from tvm_hetero.planning.choosing.request import RequestClass, SloLimit
+from tvm_hetero.planning.requests import ServiceRequest
+from tvm_hetero.planning.service import play
+
+# Where the intervals begin with which a share is tried.
+_BEGINS = (0, UNITS * 3 // 8)
+# Bisection ends at this part of the share.
+_FINE = 200
+
+
+@dataclass(frozen=True)
+class ShareOutcome:
+    """What became of a replica's requests: seconds of each figure, and joules above idling.
+
+    `joules` is NaN where watts are not known.
+    """
+
+    figures: Mapping[str, Sequence[float]]
+    joules: float
+
+
+def capacity_of(
+    option: ReplicaOption, served: RequestClass, seconds: float, most: int = UNITS
+) -> tuple[int, float]:
+    """c(k, o), at most `most`, and the watts of a replica with that share (NaN: not known)."""
+    marks = marks_of(len(served.requests))
+    outcomes: dict[int, list[ShareOutcome]] = {}
+
+    def carries(share: int) -> bool:
+        tried = outcomes.setdefault(share, [])
+        for begin in _BEGINS:
+            chosen = members_of(marks, begin, share)
+            tried.append(serve(option, [served.requests[i] for i in chosen], seconds))
+            if not all(holds(limit, tried[-1].figures) for limit in served.slo):
+                return False
+        return True
+
+    low, high = 0, min(most, UNITS)
+    if high and carries(high):
+        low = high
+    while high - low > max(1, low // _FINE):
+        middle = (low + high) // 2
+        low, high = (middle, high) if carries(middle) else (low, middle)
+    idle = idle_watts(option.machine)
+    if not low or idle is None:
+        return low, math.nan
+    return low, idle + max(each.joules for each in outcomes[low]) / seconds
+
+
+def most_share(option: ReplicaOption, served: RequestClass) -> int:
+    """What c(k, o) is at most (see the head of this file), in `UNITS`; nothing for a decoder."""
+    if not option.seconds:
+        return UNITS
+    requests = served.requests
+    length = requests[-1].arrival - requests[0].arrival
+    fewest = math.inf
+    for limit in served.slo:
+        rates = [n / s for n, s in enumerate(option.seconds) if 0 < s <= limit.seconds]
+        in_time = (length + limit.seconds) * max(rates, default=0.0)
+        fewest = min(fewest, in_time * 100 / limit.percentile)
+    count = int(fewest * (1 + 1e-9))
+    if count >= len(requests):
+        return UNITS
+    # The first interval: what has more than `count` marks in it is too long.
+    return int(np.sort(marks_of(len(requests)))[count])
+
+
+def serve(
+    option: ReplicaOption, requests: Sequence[ServiceRequest], seconds: float
+) -> ShareOutcome:
+    """One replica alone with its requests: in short for a network, else by `play_share`."""
+    if not option.seconds:
+        return play_share(option, requests, seconds)
+    ends, sizes = serve_batches([each.arrival for each in requests], option.seconds)
+    times = [end - each.arrival for end, each in zip(ends, requests, strict=True)]
+    joules = math.fsum(option.joules[n] for n in sizes) if option.joules else math.nan
+    return ShareOutcome(_figures(times, times, []), joules)
+
+
+def serve_batches(
+    arrivals: Sequence[float], seconds: Sequence[float]
+) -> tuple[list[float], list[int]]:
+    """When each request is done, and the sizes of batches, of a replica with one batch at a time.
+
+    The rules of `tvm_hetero.planning.service` where one answer is all of a request: whoever waits
+    when a batch ends goes into the next, first come first; who comes to an idle replica goes alone.
+    """
+    most = len(seconds) - 1
+    ends: list[float] = []
+    sizes: list[int] = []
+    now, i = -math.inf, 0
+    while i < len(arrivals):
+        n = 1
+        if arrivals[i] > now:
+            now = arrivals[i]
+        else:
+            while n < most and i + n < len(arrivals) and arrivals[i + n] <= now:
+                n += 1
+        now += seconds[n]
+        ends += [now] * n
+        sizes.append(n)
+        i += n
+    return ends, sizes
+
+
+def play_share(
+    option: ReplicaOption, requests: Sequence[ServiceRequest], seconds: float
+) -> ShareOutcome:
+    """The same, event by event, by the simulator of ``tvm-hetero simulate``."""
+    if not requests:
+        return ShareOutcome(_figures([], [], []), 0.0)
+    outcome = play(option.service, requests, seconds)
+    busy = {str(resource): share * seconds for resource, share in outcome.busy.items()}
+    machine = option.machine
+    if machine.busy_watts is not None and machine.idle_watts is not None:
+        joules = (machine.busy_watts - machine.idle_watts) * max(busy.values(), default=0.0)
+    elif idle_watts(machine) is None:
+        joules = math.nan
+    else:
+        extra = extra_watts(machine)
+        joules = math.fsum(extra.get(name, 0.0) * each for name, each in sorted(busy.items()))
+    firsts = [each.to_first for each in outcome.served]
+    gaps = [each.each for each in outcome.served if not math.isnan(each.each)]
+    return ShareOutcome(_figures([e.in_system for e in outcome.served], firsts, gaps), joules)
+
+
+def _figures(
+    latency: list[float], ttft: list[float], tpot: list[float]
+) -> dict[str, Sequence[float]]:
+    return {"latency": latency, "ttft": ttft, "tpot": tpot}
+
+
+def holds(limit: SloLimit, figures: Mapping[str, Sequence[float]]) -> bool:
+    """Whether so many requests are within a limit; none at all are."""
+    return reached(limit, figures) <= limit.seconds
+
+
+def reached(limit: SloLimit, figures: Mapping[str, Sequence[float]]) -> float:
+    """The least number of seconds that so many percent of the requests are within."""
+    values = sorted(figures[limit.figure])
+    if not values:
+        return 0.0
+    return values[-(-len(values) * limit.percentile // 100) - 1]

@@ -1,0 +1,235 @@
+"""What one replica does: a plan of a variant on a machine for batches of up to B, and its times.
+
+A batch goes through a network as one: each task runs once for all of its elements. So the plan for
+batches of B is that of one element that is B times as large (`merge_batch`), whose latency a solver
+minimises with a bound beside it; the same placement takes L(n) for n <= B elements, and the replica
+serves by the rules of `tvm_hetero.planning.service` with one group of B slots. A decoder's replica
+is what `tvm_hetero.planning.decoding` plans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tvm_hetero import zoo
+from tvm_hetero.errors import UsageError
+from tvm_hetero.planning.choosing.request import MachineOffer, ModelVariant
+from tvm_hetero.planning.clock import Clock
+from tvm_hetero.planning.decoder_plan import DecoderRequest
+from tvm_hetero.planning.decoding import plan_decoder
+from tvm_hetero.planning.route import Route, in_order, make_route
+from tvm_hetero.planning.service import Service
+from tvm_hetero.planning.services import context_of, service_of
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.graph import TaskGraph
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.solvers import Options, solve
+from tvm_hetero.zoo.costs import make_problem
+from tvm_hetero.zoo.experts import mixture
+from tvm_hetero.zoo.language import decoder
+from tvm_hetero.zoo.work_graph import HALF, SINGLE, WorkGraph
+
+_WIDTHS = {"float32": SINGLE, "float16": HALF}
+_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class ReplicaOption:
+    """A variant on a machine, planned for batches of up to `batch`.
+
+    Attributes
+    ----------
+    service : the plan, as the simulator takes it.
+    plan : the schedule with value, bound and gap.
+    seconds : L(n) of n = 0 ... `batch` elements; empty for a decoder.
+    joules : above idling, of such a batch; empty for a decoder, or where watts are not known.
+    context : tokens of a decoder's caches; 0 of a network.
+    """
+
+    variant: ModelVariant
+    machine: MachineOffer
+    batch: int
+    service: Service
+    plan: Schedule
+    seconds: tuple[float, ...] = ()
+    joules: tuple[float, ...] = ()
+    context: int = 0
+
+    @property
+    def name(self) -> str:
+        """``resnet50 on t4, batches of 16``."""
+        return f"{self.variant.name} on {self.machine.name}, batches of {self.batch}"
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices that the plan uses, in the platform's order."""
+        used = {each.device for each in self.plan.executions}
+        return tuple(name for name in self.machine.platform.names if name in used)
+
+
+def is_decoder(variant: ModelVariant) -> bool:
+    """Whether a variant makes tokens."""
+    return bool(variant.model) and zoo.describe(variant.model).make in (decoder, mixture)
+
+
+def plan_replica(
+    variant: ModelVariant, machine: MachineOffer, batch: int, options: Options
+) -> ReplicaOption:
+    """Plan a replica.
+
+    Raises
+    ------
+    UsageError
+        If the variant cannot be planned for: a precision that the zoo has no figures of, measured
+        costs that lack this machine, or a parameter that its network lacks.
+    InfeasibleError
+        If it does not fit into the machine's memories.
+    SolverError
+        If no plan was found in the time.
+    """
+    if is_decoder(variant):
+        return _plan_decoder(variant, machine, batch, options)
+    problem = problem_of(variant, machine, batch)
+    plan = solve(merge_batch(problem, batch), "auto", options)
+    route = batch_route(problem, plan)
+    seconds = tuple(pass_seconds(route, n) for n in range(batch + 1))
+    return ReplicaOption(
+        variant, machine, batch, Service(route, 1, batch), plan, seconds,
+        joules_of(machine, route, seconds),
+    )  # fmt: skip
+
+
+def problem_of(variant: ModelVariant, machine: MachineOffer, batch: int) -> Problem:
+    """The problem of a network's batch on a machine: measured costs, or the zoo's roofline."""
+    goal = Objective("latency", batch)
+    if variant.problems:
+        if machine.name not in variant.problems:
+            raise UsageError(
+                f"variant {variant.name!r} has no problem for machine {machine.name!r}; add one, "
+                "or take the machine away"
+            )
+        return variant.problems[machine.name].with_objective(goal)
+    graph = zoo.work_graph(variant.model, **variant.parameters)
+    return make_problem(at_precision(graph, variant), machine.platform, goal)
+
+
+def at_precision(graph: WorkGraph, variant: ModelVariant) -> WorkGraph:
+    """A network with all numbers in a variant's precision: half as wide, half the bytes.
+
+    Raises
+    ------
+    UsageError
+        If the zoo cannot say what that costs.
+    """
+    width = _WIDTHS.get(variant.precision)
+    if width is None or width > graph.width:
+        raise UsageError(
+            f"variant {variant.name!r}: {variant.model} in {variant.precision} has no costs in the "
+            "zoo; give 'problems' with measured ones"
+        )
+    if width == graph.width:
+        return graph
+    works = tuple(
+        replace(w, traffic=w.traffic // 2, weights=w.weights // 2, cache=w.cache // 2,
+                output=w.output // 2)
+        for w in graph.works
+    )  # fmt: skip
+    edges = tuple(replace(edge, bytes=edge.bytes // 2) for edge in graph.edges)
+    return replace(graph, works=works, edges=edges, width=width)
+
+
+def merge_batch(problem: Problem, batch: int) -> Problem:
+    """The problem whose one element is a batch that is never divided."""
+    tasks = [
+        replace(
+            t, output_bytes=t.output_bytes * batch, flops=t.flops * batch, bytes=t.bytes * batch
+        )
+        for t in problem.tasks
+    ]
+    edges = [replace(edge, bytes=edge.bytes * batch) for edge in problem.graph.edges]
+    costs: Mapping[str, Mapping[str, Cost]] = {
+        task: {name: Cost(((1, cost.seconds(batch)),)) for name, cost in row.items()}
+        for task, row in problem.costs.items()
+    }
+    name = f"{problem.name}, batches of {batch}"
+    graph = TaskGraph(tasks, edges)
+    return Problem(graph, costs, problem.platform, Objective("latency", 1), name)
+
+
+def batch_route(problem: Problem, plan: Schedule) -> Route:
+    """The way of a batch of `problem`, every task where the plan of the merged batch has it."""
+    every = tuple(range(problem.batch))
+    homes = {each.task: each.device for each in plan.executions}
+    steps = [(task.id, homes[task.id], every) for task in problem.tasks if task.id in homes]
+    return make_route(problem, in_order(problem, steps))
+
+
+def pass_seconds(route: Route, count: int) -> float:
+    """Seconds of `count` elements that go through a route alone."""
+    if count == 0:
+        return 0.0
+    clock = Clock(route.resources)
+    clock.send(route, range(count), lambda: None)
+    clock.run()
+    return clock.now
+
+
+def joules_of(machine: MachineOffer, route: Route, seconds: tuple[float, ...]) -> tuple[float, ...]:
+    """What batches of 0, 1, ... elements take above idling; empty where watts are not known."""
+    if idle_watts(machine) is None:
+        return ()
+    if machine.busy_watts is not None and machine.idle_watts is not None:
+        return tuple((machine.busy_watts - machine.idle_watts) * each for each in seconds)
+    extra = extra_watts(machine)
+    return tuple(
+        math.fsum(
+            extra.get(str(resource), 0.0) * route.seconds(leg, n)
+            for leg in range(len(route.legs))
+            for resource in route.legs[leg].resources
+        )
+        for n in range(len(seconds))
+    )
+
+
+def idle_watts(machine: MachineOffer) -> float | None:
+    """What a machine draws while it idles; None where some device has no figures."""
+    if machine.idle_watts is not None:
+        return machine.idle_watts
+    if any(device.watts is None for device in machine.platform.devices):
+        return None
+    return math.fsum(device.idle_watts for device in machine.platform.devices)
+
+
+def extra_watts(machine: MachineOffer) -> dict[str, float]:
+    """What each device draws while busy, above idling."""
+    return {d.name: (d.watts or 0.0) - d.idle_watts for d in machine.platform.devices}
+
+
+def price_of(machine: MachineOffer) -> float | None:
+    """Of one machine, an hour; None where some device has no price."""
+    if machine.price is not None:
+        return machine.price
+    prices = [device.price for device in machine.platform.devices]
+    known = [price for price in prices if price is not None]
+    return math.fsum(known) if len(known) == len(prices) else None
+
+
+def _plan_decoder(
+    variant: ModelVariant, machine: MachineOffer, batch: int, options: Options
+) -> ReplicaOption:
+    if variant.precision != "float16":
+        raise UsageError(
+            f"variant {variant.name!r}: decoders of the zoo compute in float16, got "
+            f"{variant.precision}; the format of weights is a parameter, weights: int8"
+        )
+    asked = DecoderRequest(
+        variant.model, machine.platform, "throughput", batch, parameters=variant.parameters
+    )
+    plan = plan_decoder(asked, options)
+    context = context_of(asked)
+    service = service_of(plan, min(_CHUNK, context))
+    return ReplicaOption(variant, machine, batch, service, plan.schedule, context=context)

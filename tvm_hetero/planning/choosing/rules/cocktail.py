@@ -1,0 +1,74 @@
+"""Machines of the least price for what they carry first, as Cocktail procures them.
+
+J. Gunasekaran, C. Mishra, P. Thinakaran, B. Sharma, M. Kandemir, C. Das: Cocktail: A
+Multidimensional Optimization for Model Serving in Cloud. USENIX NSDI 2022. Its cost-aware
+procurement ranks instances by cost over packing factor (what one carries within the SLO) and takes
+whole ones of the best kind as long as they are full; the rest of the load goes to the machine that
+carries it most cheaply. What is left out: ensembles of models, spot instances, and its forecast.
+"""
+
+from __future__ import annotations
+
+from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
+from tvm_hetero.planning.choosing.options import RatedOption
+from tvm_hetero.planning.choosing.program import Replicas, money
+from tvm_hetero.planning.choosing.rules.stock import (
+    Counts,
+    MachineStock,
+    by_variant,
+    cheapest,
+    replicas_of,
+)
+
+
+def pick_cocktail(case: RatedRequest, need: Need) -> Replicas:
+    """Replicas by the least price for what they carry; a class has the variant that is cheapest so.
+
+    Raises
+    ------
+    InfeasibleError
+        If too few machines are left for a class.
+    """
+    stock = MachineStock(case)
+    found: list[Counts] = []
+    for k, served in enumerate(case.request.classes):
+        ways = [_fill(own, need[k], dict(stock.left)) for own in by_variant(case, k)]
+        found.append(cheapest([way for way in ways if way is not None], served.name))
+        stock.take(found[-1])
+    return replicas_of(found)
+
+
+def _fill(own: list[RatedOption], need: int, left: dict[str, int]) -> Counts | None:
+    """Full machines of the best ratio, then the cheapest that carries the rest."""
+    counts: dict[RatedOption, int] = {}
+    for best in sorted(own, key=lambda each: money(each) / each.capacity):
+        name = best.option.machine.name
+        enough = [each for each in own
+                  if each.capacity >= need and left[each.option.machine.name] > 0]  # fmt: skip
+        if enough and need < best.capacity:
+            last = min(enough, key=money)
+            counts[last] = counts.get(last, 0) + 1
+            return counts
+        count = min(left[name], need // best.capacity)
+        if count:
+            counts[best] = counts.get(best, 0) + count
+            left[name] -= count
+            need -= count * best.capacity
+        if need <= 0:
+            return counts
+    return _last(own, need, left, counts)
+
+
+def _last(
+    own: list[RatedOption], need: int, left: dict[str, int], counts: dict[RatedOption, int]
+) -> Counts | None:
+    """What is left is too much for one machine and too little for the kinds that were full."""
+    for each in sorted(own, key=lambda each: -each.capacity):
+        name = each.option.machine.name
+        count = min(left[name], -(-need // each.capacity))
+        counts[each] = counts.get(each, 0) + count
+        left[name] -= count
+        need -= count * each.capacity
+        if need <= 0:
+            return counts
+    return None
