@@ -35,8 +35,8 @@ from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
 from tvm_hetero.pipeline.options import ACCURACY, PartitionOptions
 from tvm_hetero.pipeline.partition import partition
+from tvm_hetero.pipeline.precision.output_error import largest_relative_error
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.precision.output_error import largest_relative_error
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PRECISIONS
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"

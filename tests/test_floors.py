@@ -38,7 +38,7 @@ FLOORS = {
     "bounds": 6, "executor": 6, "passes": 6,
     "frontends.huggingface": 7, "frontends.onnx": 7, "frontends.relay": 7, "solvers": 7,
     "compiler": 8, "frontends.torch": 8, "planning": 8,
-    "cost_models": 9, "precision": 9, "report": 9,
+    "cost_models": 9, "report": 9,
     "doctor": 10, "pipeline": 10,
     "online": 11, "sizes": 11,
     "decoders": 12, "relax": 12,
@@ -67,6 +67,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("convolution", "quantized", "recurrent"), ("rules",), ("tuning",), ("",),
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
+    "pipeline": (("precision",), ("",)),
     "planning": (("helix",), ("",), ("choosing",), ("choosing.rules",)),
     "report": (("", "schedule"), ("explorer",), ("online", "planning", "run")),
     "serve": (

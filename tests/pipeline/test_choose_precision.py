@@ -30,8 +30,8 @@ from tvm_hetero.passes.precision_promise import promise_of
 from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
+from tvm_hetero.pipeline.precision.output_error import largest_relative_error
 from tvm_hetero.platform import Platform
-from tvm_hetero.precision.output_error import largest_relative_error
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.implementation_choice import Choice, Timing

@@ -2,8 +2,8 @@
 
 Kernels in bfloat16 are measured beside those of float32. Tasks whose kernel is quicker so, on the
 device where it is quickest in float32, may be chosen: all of them (``bfloat16``), or those that
-gain the most within an error (``auto``, `tvm_hetero.precision.choose_tasks`). The module is then
-rewritten (`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
+gain the most within an error (``auto``, `tvm_hetero.pipeline.precision.choose_tasks`). The module
+is then rewritten (`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tvm_hetero.passes.narrow_tasks import (
 from tvm_hetero.passes.precision_promise import with_promise
 from tvm_hetero.passes.task_graph import task_graph
 from tvm_hetero.pipeline.job import Job
-from tvm_hetero.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
-from tvm_hetero.precision.network_runner import NetworkRunner
-from tvm_hetero.precision.output_error import metric_name
+from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
+from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
+from tvm_hetero.pipeline.precision.output_error import metric_name
 from tvm_hetero.problem.implementation_choice import Timing, beats
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PrecisionPromise
 

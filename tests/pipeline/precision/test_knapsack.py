@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from tvm_hetero.precision import knapsack
-from tvm_hetero.precision.knapsack import fill_knapsack
+from tvm_hetero.pipeline.precision import knapsack
+from tvm_hetero.pipeline.precision.knapsack import fill_knapsack
 
 
 def by_force(gains: list[float], weights: list[float], budget: float) -> float:

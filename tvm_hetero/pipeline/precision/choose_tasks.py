@@ -30,9 +30,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tvm_hetero.precision.knapsack import fill_knapsack
-from tvm_hetero.precision.network_runner import NetworkRunner, NetworkTrace
-from tvm_hetero.precision.output_error import Metric, error_by
+from tvm_hetero.pipeline.precision.knapsack import fill_knapsack
+from tvm_hetero.pipeline.precision.network_runner import NetworkRunner, NetworkTrace
+from tvm_hetero.pipeline.precision.output_error import Metric, error_by
 
 _ROUNDS = 6
 _ADDED = 16

@@ -15,8 +15,8 @@ from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.narrow_tasks import narrow_kernels, narrow_tasks
-from tvm_hetero.precision.choose_tasks import CalibratedNetwork, choose_tasks
-from tvm_hetero.precision.network_runner import NetworkRunner
+from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, choose_tasks
+from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 
 # Where the processor has no such instruction, the arithmetic gives the same numbers.
 TARGET = ZEN4 if runs_here(ZEN4) else tvm.target.Target({"kind": "llvm", "num-cores": 1})
