@@ -22,6 +22,8 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     TRACES         module   pipeline, when it measured  kernel_choices (JSON)
     PROBABILITIES  module   pipeline, where they are    branch_probabilities: how often conditions
                               given                       hold (JSON)
+    PRECISION      module   pipeline, where tasks are   precision_promise: which, and the error
+                              in bfloat16                 (JSON)
     ESTIMATED      module   pipeline, when it estimated compiler: by which model
     KERNEL         kernel   annotate_devices            kernel_symbols: its name in the lowered one
     DEVICE         kernel   annotate_devices            split_segments: where it runs
@@ -59,6 +61,7 @@ CHOICES = "tvm_hetero.choices"
 TRACES = "tvm_hetero.traces"
 PROBABILITIES = "tvm_hetero.probabilities"
 ESTIMATED = "tvm_hetero.estimated"
+PRECISION = "tvm_hetero.precision"
 # Of each kernel of a placed module.
 KERNEL = "hetero_kernel"
 DEVICE = "hetero_device"

@@ -67,6 +67,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("convolution", "quantized", "recurrent"), ("rules",), ("tuning",), ("",),
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
+    "pipeline": (("precision",), ("",)),
     "planning": (("helix",), ("",), ("choosing",), ("choosing.rules",)),
     "report": (("", "schedule"), ("explorer",), ("online", "planning", "run")),
     "serve": (

@@ -15,6 +15,7 @@ from typing import Any
 from tvm_hetero.plan.model import Plan
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.precision_promise import PrecisionPromise
 from tvm_hetero.problem.schedule import Schedule
 
 PARTITION = "partition"
@@ -62,6 +63,8 @@ class Executable:
         be adapted.
     estimated : the cost model whose estimates the costs are; None: no estimates.
     probabilities : how often conditions hold by which the costs of branches were weighed.
+    precision : which tasks are in bfloat16, and what was promised of the outputs; None: no one
+        asked for that.
     """
 
     problem: Problem
@@ -76,6 +79,7 @@ class Executable:
     estimated: str | None = None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     spare: Mapping[str, Path] = field(default_factory=dict)
+    precision: PrecisionPromise | None = None
 
     @property
     def libraries(self) -> dict[str, Path]:

@@ -16,6 +16,7 @@ import safetensors
 from tvm_hetero.artifact.code_version import code_version
 from tvm_hetero.artifact.kinds import MANIFEST, check_built, has_sizes, is_artifact, is_decoder
 from tvm_hetero.errors import ArtifactError, FormatError
+from tvm_hetero.problem.precision_promise import PrecisionPromise
 from tvm_hetero.util.documents import read_document
 from tvm_hetero.util.fields import Fields
 from tvm_hetero.util.files import sha256_of_file
@@ -29,6 +30,7 @@ WEIGHTS = "weights.safetensors"
 # A file with holes may seem to have a terabyte, whose hash takes an hour. No library has more bytes
 # than this; weights may.
 _LARGE = 1 << 31
+_OPTIONAL = ("decision", "estimated", "precision", "probabilities", "spare")
 _REQUIRED = ("format", "versions", "default", "variants", "source", "files")
 
 
@@ -86,12 +88,14 @@ def _check_shape(manifest: Mapping[str, Any]) -> None:
 
     Every file that is going to be read must be among those whose hashes are checked.
     """
-    row = Fields(manifest, MANIFEST, _REQUIRED, ["decision", "estimated", "probabilities", "spare"])
+    row = Fields(manifest, MANIFEST, _REQUIRED, _OPTIONAL)
     for texts in (row.fields("versions", optional=None), row.fields("files", optional=None)):
         for key in texts.data:
             texts.text(key)
     for key in ("source", "decision", "probabilities"):
         row.mapping(key, default={})
+    if "precision" in manifest:
+        PrecisionPromise.from_dict(manifest["precision"], row.at("precision"))
     names = {"problem.json", "schedule.json", WEIGHTS}
     variants = row.fields("variants", optional=None)
     for variant in variants.data:

@@ -26,6 +26,7 @@ from tvm_hetero.plan.format import plan_from_dict
 from tvm_hetero.plan.model import StepKind
 from tvm_hetero.problem.implementation_choice import Choice, load_choices
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.precision_promise import PrecisionPromise
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import read_document
 
@@ -57,6 +58,7 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
             module=_read_module(path, manifest),
             estimated=manifest.get("estimated"),
             probabilities=manifest.get("probabilities", {}),
+            precision=_precision(manifest),
             spare={device: path / f"{device}.so" for device in manifest.get("spare", ())},
         )
     except ArtifactError:
@@ -67,6 +69,22 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
         raise ArtifactError(f"{path}: there is no memory for its weights") from None
     except (HeteroError, safetensors.SafetensorError, UnicodeDecodeError) as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+
+
+def read_precision(path: str | os.PathLike[str]) -> PrecisionPromise | None:
+    """Which tasks of an artifact are not in float32, and what was promised (for looking at it).
+
+    Raises
+    ------
+    ArtifactError
+        If it is damaged.
+    """
+    return _precision(read_manifest(path))
+
+
+def _precision(manifest: Mapping[str, Any]) -> PrecisionPromise | None:
+    row = manifest.get("precision")
+    return None if row is None else PrecisionPromise.from_dict(row)
 
 
 def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:

@@ -103,6 +103,8 @@ def _write_files(executable: Executable, folder: Path) -> None:
         manifest["estimated"] = executable.estimated
     if executable.spare:
         manifest["spare"] = sorted(executable.spare)
+    if executable.precision is not None:
+        manifest["precision"] = executable.precision.to_dict()
     if executable.probabilities:
         manifest["probabilities"] = dict(executable.probabilities)
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")

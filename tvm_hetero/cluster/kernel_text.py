@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import tvm
 
+from tvm_hetero.kernels import operations  # noqa: F401  (what is read may name them)
 from tvm_hetero.passes.kernel import Kernel
 
 

@@ -25,6 +25,7 @@ from tvm_hetero.passes.branch_probabilities import probabilities_of
 from tvm_hetero.passes.kernel_choices import choices_of
 from tvm_hetero.passes.kernel_symbols import kernel_name, network_kernels
 from tvm_hetero.passes.placed_model import PlacedModel
+from tvm_hetero.passes.precision_promise import promise_of
 from tvm_hetero.passes.split_segments import Split, split_segments
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import Cost
@@ -113,6 +114,7 @@ def build(
         module=module_text(lowered) if again else None,
         estimated=estimated,
         probabilities=probabilities_of(model.placed),
+        precision=promise_of(model.placed),
         spare={name: path for name, path in libraries.items() if name not in used},
     )
 

@@ -17,6 +17,7 @@ import tvm
 from tvm import relax
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.kernels import operations  # noqa: F401  (what is read may name them)
 from tvm_hetero.passes.emit_views import ViewEmitter
 from tvm_hetero.passes.lowered_main import LoweredMain, TensorSource, read_main
 from tvm_hetero.passes.split_segments import constant_names

@@ -19,6 +19,7 @@ from tvm_hetero.kernels.attention.gpu import attention_on_gpu
 from tvm_hetero.kernels.attention.kernel import attention_of
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD, make_winograd, share_of_plain
 from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
+from tvm_hetero.kernels.cpu.bfloat16_dot_ops import use_bfloat16_dots
 from tvm_hetero.kernels.cpu.byte_dot_ops import use_byte_dots
 from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, cores, vector_unit
 from tvm_hetero.kernels.indexing.checks import with_checks
@@ -210,7 +211,8 @@ def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> 
     sch = quick_schedule(func)
     if not rule(sch, unit, count):
         raise ValueError("another family's kernel")
-    return expand(keep_codes_float(widen(use_byte_dots(sch.mod["main"], unit))))
+    done = use_bfloat16_dots(use_byte_dots(sch.mod["main"], unit), unit)
+    return expand(keep_codes_float(widen(done)))
 
 
 def _first_that_works(func: tirx.PrimFunc, attempts: Iterator[Attempt]) -> tirx.PrimFunc:

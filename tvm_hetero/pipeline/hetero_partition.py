@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tvm
 
@@ -28,8 +29,8 @@ class HeteroPartition:
         platform leaves open are measured too.
     objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
     batch : elements per batch, where the objective does not say it.
-    solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums, probabilities : see
-        `tvm_hetero.pipeline.options.PartitionOptions`.
+    solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums, probabilities, \
+    precision, accuracy, metric, calibration : see `tvm_hetero.pipeline.options.PartitionOptions`.
     """
 
     def __init__(
@@ -45,6 +46,10 @@ class HeteroPartition:
         respect_annotations: bool = False,
         plain_sums: bool = False,
         probabilities: Mapping[str, float] | None = None,
+        precision: str = "float32",
+        accuracy: float | None = None,
+        metric: Callable[[Any, Any], float] | None = None,
+        calibration: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.platform = platform
         goal = objective if isinstance(objective, Objective) else Objective(objective, batch)
@@ -58,6 +63,10 @@ class HeteroPartition:
             respect_annotations=respect_annotations,
             plain_sums=plain_sums,
             probabilities=probabilities or {},
+            precision=precision,
+            accuracy=accuracy,
+            metric=metric,
+            calibration=calibration,
         )
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.objective_kinds import Objective
+from tvm_hetero.problem.precision_promise import AUTO, FLOAT32, PRECISIONS
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ MEASURED_GAP = 1e-3
 # For the solver, unless more is asked for; and where the costs are estimates.
 SECONDS = 5.0
 QUICK_SECONDS = 2.0
+# The error that outputs may have with precision auto, unless another one is given.
+ACCURACY = 1e-2
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,12 @@ class PartitionOptions:
     probabilities : how often conditions of ``If`` hold, from 0 to 1, by the name of the If, of the
         condition or of what is chosen. Tasks of branches then cost what they cost on average
         (`tvm_hetero.passes.branch_probabilities`).
+    precision : ``float32``; ``bfloat16``, where that is quicker; or ``auto``, the tasks that gain
+        the most in bfloat16 while outputs are within `accuracy` (docs/precision.md).
+    accuracy : with ``auto``: the largest error of the outputs, `ACCURACY` unless it is given.
+    metric : what an error is: a function of the outputs of float32 and others (two lists of arrays)
+        that gives a number; None: the largest relative error.
+    calibration : inputs (by name) on which errors are measured; random ones if there are none.
     """
 
     objective: Objective = field(default_factory=Objective)
@@ -52,14 +62,44 @@ class PartitionOptions:
     respect_annotations: bool = False
     plain_sums: bool = False
     probabilities: Mapping[str, float] = field(default_factory=dict)
+    precision: str = FLOAT32
+    accuracy: float | None = None
+    metric: Callable[[Any, Any], float] | None = None
+    calibration: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
+        self._check_precision()
         for name, value in self.probabilities.items():
             if not 0 <= value <= 1:  # NaN is neither
                 raise UsageError(
                     f"the probability of {printable(name)!r} is {value}; expected a number from 0 "
                     "(it never holds) to 1 (it always does)"
                 )
+
+    def _check_precision(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise UsageError(
+                f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}"
+            )
+        if self.accuracy is not None and self.precision != AUTO:
+            raise UsageError(
+                f"accuracy {self.accuracy} is for precision auto, not {self.precision}; leave it "
+                "out"
+            )
+        if self.accuracy is not None and not 0 < self.accuracy < math.inf:
+            raise UsageError(
+                f"accuracy {self.accuracy}: expected an error above 0 that outputs may have, such "
+                f"as {ACCURACY}"
+            )
+        if self.precision == FLOAT32 and (self.metric is not None or self.calibration):
+            raise UsageError(
+                "metric and calibration are for precision auto or bfloat16; leave them out"
+            )
+
+    @property
+    def largest_error(self) -> float | None:
+        """The error that outputs may have; None where nothing is promised of it."""
+        return (self.accuracy or ACCURACY) if self.precision == AUTO else None
 
     @classmethod
     def quick(cls, **others: Any) -> PartitionOptions:

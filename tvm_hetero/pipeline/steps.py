@@ -3,8 +3,10 @@
     phase             what it does                                     what holds after it
     lower             the module becomes calls of kernels; these       `verify_lowered`
                       become a graph of tasks; memory is looked at
-    measure           what each kernel costs on each device, and       every task runs somewhere
-                      from that a scheduling problem (`Problem`)
+    measure           what each kernel costs on each device; which     every task runs somewhere
+                      tasks are in bfloat16, if that is asked for
+                      (`choose_precision`); from that a scheduling
+                      problem (`Problem`)
     measure in place  costs again, as they are in the whole network;   (a `Problem` checks itself)
                       only for cost models that do that
     weigh branches    tasks of branches cost what they cost on
@@ -47,6 +49,11 @@ from tvm_hetero.passes.pins import apply_pins, with_hints
 from tvm_hetero.passes.placed_model import is_annotated
 from tvm_hetero.passes.task_graph import task_graph, where_states_can_be
 from tvm_hetero.passes.verify import verify_lowered, verify_placed
+from tvm_hetero.pipeline.choose_precision import (
+    choose_precision,
+    find_narrow_kernels,
+    kernels_to_measure,
+)
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
@@ -110,16 +117,16 @@ def measure_links(job: Job) -> None:
 
 def cost_kernels(job: Job) -> None:
     """Ask the cost model for the costs of each distinct kernel on each device."""
-    job.kernel_costs = job.model.costs(job.tasks.kernels, job.platform, job.progress)
+    job.kernel_costs = job.model.costs(kernels_to_measure(job), job.platform, job.progress)
 
 
 def note_choices(job: Job) -> None:
     """Write into the module what was chosen for its kernels, where they were measured, and whether
     the costs are estimates.
     """
-    model = job.measuring
-    chosen = ((), None) if model is None else (model.choices(), model.traces())
-    job.module = with_choices(job.module, *chosen)
+    model, own = job.measuring, {kernel.name for kernel in job.tasks.kernels}
+    choices = () if model is None else [c for c in model.choices() if c.kernel in own]
+    job.module = with_choices(job.module, choices, None if model is None else model.traces())
     if job.module.attrs is not None and ESTIMATED in job.module.attrs:
         job.module = job.module.without_attr(ESTIMATED)  # of an earlier placement
     if job.model.name == ESTIMATING:
@@ -229,6 +236,7 @@ LOWER = Phase(
         hint_annotated_operators,
         lower_to_kernels,
         extract_graph,
+        find_narrow_kernels,
         note_probabilities,
         refuse_too_little_memory,
     ),
@@ -239,7 +247,14 @@ PREPARE = (
     LOWER,
     Phase(
         "measure",
-        (measure_links, cost_kernels, note_choices, slow_by_interference, state_problem),
+        (
+            measure_links,
+            cost_kernels,
+            choose_precision,
+            note_choices,
+            slow_by_interference,
+            state_problem,
+        ),
     ),
     Phase(
         "measure in place",

@@ -78,12 +78,13 @@ def fastest(times: Mapping[str, Timing]) -> str:
     """The implementation to take, out of at least one; see the file's text."""
     best, *others = (name for name in IMPLEMENTATIONS if name in times)
     for name in others:
-        if _beats(times[name], times[best]):
+        if beats(times[name], times[best]):
             best = name
     return best
 
 
-def _beats(one: Timing, other: Timing) -> bool:
+def beats(one: Timing, other: Timing) -> bool:
+    """Whether what takes `one` is quicker by more than what both may be off by."""
     spreads = [min(each.spread or 0.0, WIDEST * each.seconds) for each in (one, other)]
     return one.seconds + max(*spreads, MARGIN * other.seconds) < other.seconds
 

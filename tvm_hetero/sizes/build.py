@@ -134,6 +134,8 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
         raise UsageError(
             "probabilities of branches are for one size; leave them out, or give one shape"
         )
+    if options.precision != "float32":
+        raise UsageError(f"precision {options.precision} is for one size; give one shape")
     asked = options.cost_model
     kept = model.build != "never"
     return SizeFacts(

@@ -121,6 +121,14 @@ def say_probabilities(steps: Steps, probabilities: Mapping[str, float]) -> None:
         steps.say(probabilities_text(probabilities))
 
 
+def say_precision(steps: Steps, executable: Executable) -> None:
+    """Which tasks are not in float32 and what that does; nothing where no one asked for it."""
+    from tvm_hetero.report.run.precision import precision_text
+
+    if executable.precision is not None:
+        steps.say(precision_text(executable.precision, executable.problem))
+
+
 def say_estimates(steps: Steps, executable: Executable, output: Path) -> None:
     """That costs are estimates, where they are, and how many kernels were measured."""
     from tvm_hetero.report.run.kernels import estimates_text
@@ -135,6 +143,8 @@ def partition_json(
     result: Partition, executable: Executable, seconds: dict[str, float], output: Path
 ) -> dict[str, Any]:
     """What ``partition --json`` prints."""
+    from tvm_hetero.report.run.precision import precision_json
+
     schedule = result.schedule
     single = schedule.best_single_device
     return {
@@ -152,6 +162,7 @@ def partition_json(
         "decision": executable.decision,
         "estimated": executable.estimated,
         "probabilities": dict(executable.probabilities),
+        "precision": precision_json(executable.precision),
         "seconds": seconds,
         "placement": {task: list(devices) for task, devices in schedule.placement.items()},
     }

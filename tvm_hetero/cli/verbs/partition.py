@@ -34,7 +34,15 @@ from tvm_hetero.cli.shared.partition_steps import (
     save_artifact,
     say_estimates,
     say_kernels,
+    say_precision,
     say_probabilities,
+)
+from tvm_hetero.cli.shared.precision_options import (
+    AccuracyOption,
+    CalibrationOption,
+    PrecisionOption,
+    precision_settings,
+    refuse_precision,
 )
 from tvm_hetero.decoders.text_files import copy_text_files
 from tvm_hetero.errors import UsageError
@@ -119,6 +127,9 @@ def partition(
             "a tenth.",
         ),
     ] = False,
+    precision: PrecisionOption = "float32",
+    accuracy: AccuracyOption = None,
+    calibration: CalibrationOption = None,
     no_measure: Annotated[
         bool,
         typer.Option(
@@ -186,12 +197,14 @@ def partition(
         respect_annotations=respect_annotations,
         plain_sums=plain_sums,
         probabilities=options.parse_probabilities(probability),
+        **precision_settings(precision, accuracy, calibration),
     )
     if opened:
         from tvm_hetero.cli.shared.partition_sizes import partition_open_model, refuse_closed
 
         refuse_closed(model, cluster=cluster, params=params, probability=bool(probability))
         _refuse_decoder_options(model, asked)
+        refuse_precision(precision, "there is none for several sizes; give one shape")
         from tvm_hetero.sizes.build import OpenModel, size_facts
 
         of_sizes = OpenModel(model, opened, values, random_weights, build or "range")
@@ -208,6 +221,7 @@ def partition(
     if model.is_dir() and not holds_encoder(model):
         from tvm_hetero.cli.shared.partition_decoder import decoder_options, partition_decoder
 
+        refuse_precision(precision, "decoders have a type of their weights instead (--weights)")
         if probability:
             raise UsageError("--probability is for models with an If; decoders have none")
         decoder = decoder_options(
@@ -241,6 +255,7 @@ def partition(
     steps.say(schedule_text(result.schedule, result.problem, chart_width()))
     say_probabilities(steps, how.probabilities)
     say_kernels(steps, result, output)
+    say_precision(steps, executable)
     say_estimates(steps, executable, output)
     steps.say(f"wrote {printable(output, limit=None)}", "green")
 

@@ -190,18 +190,20 @@ def _show_sizes(steps: Steps, path: Path) -> tuple[None, None]:
 
 def _show_kernels(path: Path, *, as_json: bool) -> None:
     """Show how the kernels of an artifact are computed."""
-    from tvm_hetero.artifact.read import read_choices
+    from tvm_hetero.artifact.read import read_choices, read_precision
     from tvm_hetero.problem.model import Problem
     from tvm_hetero.problem.schedule import Schedule
     from tvm_hetero.report.run.kernels import kernels_json, kernels_text
+    from tvm_hetero.report.run.precision import precision_table
 
-    choices = read_choices(path)
+    choices, promise = read_choices(path), read_precision(path)
     problem = Problem.load(path / "problem.json")
     schedule = Schedule.load(path / "schedule.json")
     if as_json:
-        typer.echo(json.dumps(kernels_json(choices, problem, schedule)))
+        typer.echo(json.dumps(kernels_json(choices, problem, schedule, promise)))
     else:
-        typer.echo(kernels_text(choices, problem, schedule))
+        kernels = kernels_text(choices, problem, schedule)
+        typer.echo(f"{kernels}\n\n{precision_table(promise, problem)}")
 
 
 def _manifest_rows(manifest: Any) -> list[list[object]]:

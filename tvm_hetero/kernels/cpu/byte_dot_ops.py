@@ -16,53 +16,20 @@ from functools import partial
 from typing import Any
 
 import tvm_ffi
-from tvm import s_tir, tirx
-from tvm.ir import Call, Op, register_op_attr
-from tvm.ir.expr import TensorLoad
+from tvm import tirx
+from tvm.ir import Call
 
 from tvm_hetero.kernels.cpu.byte_dots import PLAIN, ByteDot, add_byte_products, byte_dot
 from tvm_hetero.kernels.cpu.vector_unit import VectorUnit, known_units
+from tvm_hetero.kernels.cpu.word_sums import register_operation, replace_sums
 from tvm_hetero.kernels.tir.block_roles import BYTES_DOT
 
 Expr = Any
 
-_PURE = 1  # tirx::CallEffectKind
-
 
 def use_byte_dots(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     """A scheduled kernel, whose sums of words of bytes are added by the unit's instructions."""
-    sums: dict[tirx.Var, tuple[tirx.Var, tirx.Var]] = {}
-
-    def note(block: s_tir.SBlock) -> None:
-        if BYTES_DOT in block.annotations and len(block.reads) >= len(("codes", "weights")):
-            codes, weights = (region.source for region in block.reads[-2:])
-            sums[block.writes[0].source] = codes, weights
-
-    tvm_ffi.structural_walk(func.body, (s_tir.SBlock, note))
-    if not sums:
-        return func
-    op = Op.get(_name(unit))
-
-    def as_one(store: tirx.BufferStore) -> tirx.Stmt:
-        if store.buffer not in sums or not isinstance(store.value, tirx.Add):
-            return store
-        total, *sides = (_load(store.value, b) for b in (store.buffer, *sums[store.buffer]))
-        value = Call(op, [total, *sides], ret_ty="int32")
-        return tirx.BufferStore(store.buffer, value, list(store.indices))
-
-    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.BufferStore, as_one)))
-
-
-def _load(value: Expr, buffer: tirx.Var) -> TensorLoad:
-    """The first load of a buffer in an expression."""
-    found: list[TensorLoad] = []
-
-    def note(load: TensorLoad) -> None:
-        if load.source.same_as(buffer):
-            found.append(load)
-
-    tvm_ffi.structural_walk(value, (TensorLoad, note))
-    return found[0]
+    return replace_sums(func, BYTES_DOT, _name(unit), "int32")
 
 
 def _name(unit: VectorUnit) -> str:
@@ -82,8 +49,4 @@ def _lower(dot: ByteDot, lanes: int, call: Call) -> Expr:
 
 _UNITS = sorted({_facts(unit) for unit in known_units()}, key=str)
 for _unit in _UNITS:
-    _op = f"tvm_hetero.byte_dot.{_UNITS.index(_unit)}"
-    register_op_attr(_op, "TVectorizable", True)
-    register_op_attr(_op, "TCallEffectKind", _PURE)
-    register_op_attr(_op, "TScriptPrinterName", _op)
-    tirx.op.register_intrin_lowering(_op, "default", f=partial(_lower, *_unit))
+    register_operation(f"tvm_hetero.byte_dot.{_UNITS.index(_unit)}", partial(_lower, *_unit))

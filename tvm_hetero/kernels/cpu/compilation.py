@@ -41,7 +41,10 @@ from tvm.s_tir.pipeline import default_s_tir_pipeline
 from tvm.target import Target
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
-from tvm_hetero.kernels.cpu import byte_dot_ops  # noqa: F401  (kernels that come here have them)
+from tvm_hetero.kernels.cpu import (  # kernels that come here have their operations
+    bfloat16_dot_ops,  # noqa: F401
+    byte_dot_ops,  # noqa: F401
+)
 from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.cpu.lets_outside import bind_outside
 from tvm_hetero.kernels.indexing.checks import add_missing_checks

@@ -43,6 +43,21 @@ define internal <16 x float> @{_PACK}(<32 x float> %wide) alwaysinline {{
   ret <16 x float> %pairs
 }}
 """
+_PAIR = "hetero_pair_bfloat16"
+# The text of the function that `pair_bfloat16` calls. LLVM vectorises the loops around it.
+PAIRING = f"""
+define internal i32 @{_PAIR}(float %low, float %high) alwaysinline {{
+  %a = fptrunc float %low to bfloat
+  %b = fptrunc float %high to bfloat
+  %x = bitcast bfloat %a to i16
+  %y = bitcast bfloat %b to i16
+  %u = zext i16 %x to i32
+  %v = zext i16 %y to i32
+  %w = shl i32 %v, 16
+  %word = or i32 %u, %w
+  ret i32 %word
+}}
+"""
 _MULTIPLYING = """
 define internal <16 x float> @{dot}(<16 x float> %sum, <16 x float> %a, <16 x float> %b)
     alwaysinline {{
@@ -86,3 +101,8 @@ def dot_bfloat16(total: Expr, a: Expr, b: Expr) -> Expr:
 def pack_bfloat16(low: Expr, high: Expr) -> Expr:
     """Two vectors of float32, rounded, as one of pairs."""
     return tirx.call_pure_extern(_VECTOR, _PACK, tirx.Shuffle([low, high], list(range(32))))
+
+
+def pair_bfloat16(low: Expr, high: Expr) -> Expr:
+    """Two numbers of float32, rounded, as one word of 32 bits: the first one in its low half."""
+    return tirx.call_pure_extern("int32", _PAIR, low, high)

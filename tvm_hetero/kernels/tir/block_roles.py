@@ -33,6 +33,8 @@ GROUP_ATTR = "tvm_hetero.group"
 BYTES_ATTR = "tvm_hetero.bytes"
 # Of an accumulation of words of bytes (`cpu.byte_dots.plain_dot`).
 BYTES_DOT = "tvm_hetero.bytes_dot"
+# Of an accumulation of words of two numbers of bfloat16 (`cpu.bfloat16_words.plain_dot`).
+BFLOAT16_DOT = "tvm_hetero.bfloat16_dot"
 
 
 def role(name: str) -> dict[str, str]:

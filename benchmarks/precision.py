@@ -1,0 +1,208 @@
+"""Networks in float32, in bfloat16 and by ``auto``, on one core: time and error, beside OpenVINO.
+
+    python -m benchmarks.precision                    the nine light models, results/precision.json
+    python -m benchmarks.precision --models resnet50,squeezenet --accuracy 3e-3
+    python -m benchmarks.precision --small            squeezenet, few runs, no file
+
+Each light model of the onnx wheel with seeded random weights, cut off before its softmax. A model
+is partitioned for a platform of one core three times (kernels are measured once), and the three
+artifacts run in turns. Errors are the largest relative ones of outputs, on inputs that neither
+calibration nor its check has seen. Where OpenVINO is installed it runs in the same turns, by
+default (bfloat16, where the processor has it) and with the hint float32; else these columns are
+empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from benchmarks.documents import write_document
+from benchmarks.models import in_turns, logits_of
+from benchmarks.scheduling.runner import geometric_mean
+from tvm_hetero.compiler.build import build
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
+from tvm_hetero.pipeline.options import ACCURACY, PartitionOptions
+from tvm_hetero.pipeline.partition import partition
+from tvm_hetero.pipeline.precision.output_error import largest_relative_error
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PRECISIONS
+
+RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"
+SMALL = ("squeezenet",)
+_ROUNDS = 15
+# Inputs for errors, whose seeds nothing else draws from.
+_FRESH = range(5000, 5004)
+_OPENVINO = ("openvino", "openvino f32")
+
+
+@dataclass(frozen=True)
+class PrecisionRow:
+    """One model on one core.
+
+    Attributes
+    ----------
+    seconds : of one run, the least, by precision (and by OpenVINO's, where it is there).
+    errors : of outputs, against those of float32.
+    tasks, narrow : how many tasks there are, and how many of them are in bfloat16.
+    predicted : by ``auto``, of the error.
+    """
+
+    model: str
+    tasks: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
+    narrow: dict[str, int] = field(default_factory=dict)
+    predicted: float | None = None
+
+    def share(self, one: str, other: str) -> float | None:
+        """The time of one over that of the other; None where one was not measured."""
+        if one not in self.seconds or other not in self.seconds:
+            return None
+        return self.seconds[one] / self.seconds[other]
+
+
+def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
+    """Measure, print and write; the rows."""
+    args = _arguments(arguments)
+    names = args.models.split(",")
+    rows = []
+    print(_HEAD)
+    for name in names:
+        rows.append(measure(name, args.accuracy, 1 if args.small else _ROUNDS))
+        print(_line(rows[-1]), flush=True)
+    print(summary(rows))
+    if names == list(light_models()):
+        write_document(
+            RESULTS, "python -m benchmarks.precision", map(asdict, rows), accuracy=args.accuracy
+        )
+        print(f"written to {RESULTS}")
+    return rows
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--models", help="names with commas between (default: all nine)")
+    parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
+    parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
+    args = parser.parse_args(arguments)
+    args.models = args.models or ",".join(SMALL if args.small else light_models())
+    return args
+
+
+def measure(name: str, accuracy: float, rounds: int) -> PrecisionRow:
+    """One model, in all precisions in turns."""
+    proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
+    module = from_onnx(proto)
+    core = Platform.detect().devices[0]
+    platform = Platform(devices=(core,), name="one core")
+    narrow, predicted, tasks = {}, None, 0
+    with ExitStack() as stack:
+        executors = {}
+        for precision in PRECISIONS:
+            limit = accuracy if precision == AUTO else None
+            options = PartitionOptions(
+                cost_model="profiled-alone", precision=precision, accuracy=limit
+            )
+            result = partition(module, platform, options)
+            executable = build(result.placed, single=False)
+            tasks = len(result.problem.tasks)
+            promise = executable.precision
+            narrow[precision] = 0 if promise is None else len(promise.tasks)
+            if precision == AUTO and promise is not None:
+                predicted = promise.predicted
+            executors[precision] = stack.enter_context(Executor(executable))
+        errors = _errors(executors)
+        inputs = executors[FLOAT32].random_inputs(_FRESH[0])
+        runs: dict[str, Callable[[], Any]] = {
+            precision: partial(executor.run, inputs) for precision, executor in executors.items()
+        }
+        runs |= _openvino(proto, inputs)
+        times = in_turns(list(runs.values()), time.perf_counter, rounds)
+    seconds = {key: min(taken) for key, taken in zip(runs, times, strict=True)}
+    return PrecisionRow(name, tasks, seconds, errors, narrow, predicted)
+
+
+def _errors(executors: dict[str, Executor]) -> dict[str, float]:
+    """The worst error of each precision on inputs that nobody has seen."""
+    worst = dict.fromkeys((BFLOAT16, AUTO), 0.0)
+    for seed in _FRESH:
+        inputs = executors[FLOAT32].random_inputs(seed)
+        outputs = {
+            key: [tensor.numpy() for tensor in executor.run(inputs)]
+            for key, executor in executors.items()
+        }
+        for key in worst:
+            error = largest_relative_error(outputs[FLOAT32], outputs[key])
+            worst[key] = max(worst[key], error)
+    return worst
+
+
+def _openvino(
+    proto: onnx.ModelProto, inputs: dict[str, np.ndarray[Any, Any]]
+) -> dict[str, Callable[[], Any]]:
+    """OpenVINO on one thread, by default and in float32; nothing where it is not installed."""
+    if importlib.util.find_spec("openvino") is None:
+        return {}
+    import io
+
+    import openvino
+
+    core = openvino.Core()
+    model = core.read_model(io.BytesIO(proto.SerializeToString()))
+    hints = ({}, {"INFERENCE_PRECISION_HINT": "f32"})
+    runs: dict[str, Callable[[], Any]] = {}
+    for key, hint in zip(_OPENVINO, hints, strict=True):
+        how = {"INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY", **hint}
+        request = core.compile_model(model, "CPU", how).create_infer_request()
+        runs[key] = partial(request.infer, list(inputs.values()))
+    return runs
+
+
+_HEAD = (
+    f"{'model':<14}{'tasks':>6}{'float32':>9}{'bfloat16':>9}{'auto':>9}{'bf16/f32':>9}"
+    f"{'auto/f32':>9}{'narrow':>9}{'error':>9}{'auto':>9}{'predicted':>10}"
+    f"{'OV ms':>9}{'OV f32':>9}"
+)
+
+
+def _line(row: PrecisionRow) -> str:
+    times = "".join(f"{1e3 * row.seconds[key]:>9.2f}" for key in (FLOAT32, BFLOAT16, AUTO))
+    shares = "".join(f"{row.share(key, FLOAT32):>9.2f}" for key in (BFLOAT16, AUTO))
+    counts = f"{row.narrow[BFLOAT16]}, {row.narrow[AUTO]}"
+    errors = "".join(f"{row.errors[key]:>9.1e}" for key in (BFLOAT16, AUTO))
+    predicted = "-" if row.predicted is None else f"{row.predicted:.1e}"
+    peers = [row.seconds.get(key) for key in _OPENVINO]
+    others = "".join(f"{'-' if s is None else f'{1e3 * s:.2f}':>9}" for s in peers)
+    return f"{row.model:<14}{row.tasks:>6}{times}{shares}{counts:>9}{errors}{predicted:>10}{others}"
+
+
+def summary(rows: Sequence[PrecisionRow]) -> str:
+    """Geometric means, and the worst error of auto."""
+    parts = []
+    default, plain = _OPENVINO
+    pairs = [
+        ("bfloat16 / float32", BFLOAT16, FLOAT32), ("auto / float32", AUTO, FLOAT32),
+        ("bfloat16 / OpenVINO", BFLOAT16, default), ("float32 / OpenVINO's", FLOAT32, plain),
+    ]  # fmt: skip
+    for title, one, other in pairs:
+        shares = [share for row in rows if (share := row.share(one, other)) is not None]
+        if shares:
+            parts.append(f"{title} {geometric_mean(shares):.2f}")
+    worst = max(row.errors[AUTO] for row in rows)
+    return f"geometric means of times: {', '.join(parts)}; worst error of auto {worst:.1e}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""Precision from the options to the artifact: what is chosen, promised, refused and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from tvm import relax
+
+from tests.cli.invoke import tvm_hetero
+from tests.kernels.helpers import ZEN4, model, random, runs_here
+from tests.models import PLAIN, two_cpus
+from tvm_hetero.artifact.read import load_artifact
+from tvm_hetero.compiler.build import build
+from tvm_hetero.compiler.reference_vm import ReferenceVM
+from tvm_hetero.cost_models.protocol import Costs, Progress
+from tvm_hetero.errors import ArtifactError, UsageError
+from tvm_hetero.executor.executor import Executor
+from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.passes.kernel import Kernel
+from tvm_hetero.passes.narrow_tasks import is_narrow
+from tvm_hetero.passes.precision_promise import promise_of
+from tvm_hetero.pipeline.hetero_partition import HeteroPartition
+from tvm_hetero.pipeline.options import PartitionOptions
+from tvm_hetero.pipeline.partition import Partition, partition
+from tvm_hetero.pipeline.precision.output_error import largest_relative_error
+from tvm_hetero.platform import Platform
+from tvm_hetero.problem import Objective, Problem
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.implementation_choice import Choice, Timing
+
+HERE = pytest.mark.skipif(not runs_here(ZEN4), reason="the processor has no such instruction")
+BIG, LITTLE = two_cpus().devices
+ONE = Platform((replace(BIG, target={"kind": "llvm", "mcpu": "znver4", "num-cores": 1}),))
+DEPTH = 32
+FLOAT = onnx.TensorProto.FLOAT
+
+
+class Halving:
+    """Measured costs, as a test knows them: in bfloat16 half, but for the `slow` kernels."""
+
+    in_place = False
+    name = "halving"
+
+    def __init__(self, slow: Sequence[str] = ()) -> None:
+        self.slow = tuple(slow)
+        self._choices: tuple[Choice, ...] = ()
+
+    def costs(
+        self, kernels: Sequence[Kernel], platform: Platform, progress: Progress | None = None
+    ) -> Costs:
+        self._choices = tuple(
+            Choice(kernel.name, device, "a rule", "rule", {"rule": Timing(self._seconds(kernel))})
+            for kernel in kernels
+            for device in platform.names
+        )
+        costs: Costs = {kernel.name: {} for kernel in kernels}
+        for choice in self._choices:
+            costs[choice.kernel][choice.device] = Cost(((1, choice.times["rule"].seconds),))
+        return costs
+
+    def _seconds(self, kernel: Kernel) -> float:
+        if not is_narrow(kernel.name):
+            return 1e-3
+        return 2e-3 if any(kernel.name.startswith(name) for name in self.slow) else 5e-4
+
+    def with_links(self, platform: Platform) -> Platform:
+        return platform
+
+    def choices(self) -> tuple[Choice, ...]:
+        return self._choices
+
+    def traces(self) -> Mapping[str, Mapping[str, str]]:
+        return {}
+
+    def refine(self, module: Any, problem: Problem, progress: Progress | None = None) -> Problem:
+        return problem
+
+
+def network(x: relax.Expr) -> relax.Expr:
+    first, second, third = (relax.const(random(i, DEPTH, n)) for i, n in enumerate((32, 32, 16)))
+    y = relax.op.tanh(relax.op.matmul(x, first))
+    return relax.op.matmul(relax.op.tanh(relax.op.matmul(y, second)), third)
+
+
+MODULE = model([(4, DEPTH)], network)
+
+
+def divided(platform: Platform = ONE, slow: Sequence[str] = (), **asked: Any) -> Partition:
+    return partition(MODULE, platform, PartitionOptions(cost_model=Halving(slow), **asked))
+
+
+def outputs(result: Partition, seed: int) -> list[np.ndarray]:
+    with Executor(build(result.placed, single=False)) as executor:
+        return [tensor.numpy() for tensor in executor.run(executor.random_inputs(seed))]
+
+
+@HERE
+def test_every_task_that_is_quicker_in_bfloat16_takes_it() -> None:
+    result = divided(precision="bfloat16", slow=["dense1"])
+    promise = promise_of(result.placed.placed)
+    assert promise is not None
+    kinds = {task.id: is_narrow(task.op) for task in result.problem.tasks if task.id[0].isdigit()}
+    assert list(kinds.values()).count(True) == 2 and set(promise.tasks) == {
+        task for task, narrow in kinds.items() if narrow
+    }
+    assert all(error is None for error in promise.tasks.values())
+    assert promise.seconds_float32 == pytest.approx(3e-3)
+    assert promise.seconds == pytest.approx(2e-3)
+    assert promise.accuracy is None and 0 < (promise.measured or 0) < 0.05
+    error = largest_relative_error(outputs(divided(), 99), outputs(result, 99))
+    assert 1e-5 < error < 3 * (promise.measured or 0)
+
+
+@HERE
+@pytest.mark.parametrize("accuracy", [1e-4, 3e-3, 0.1])
+def test_auto_keeps_the_accuracy_on_inputs_that_no_one_has_seen(accuracy: float) -> None:
+    result = divided(precision="auto", accuracy=accuracy, seed=3)
+    promise = promise_of(result.placed.placed)
+    assert promise is not None and promise.accuracy == accuracy and promise.seed == 3
+    assert max(promise.measured or 0, promise.held_out or 0) <= accuracy
+    assert len(promise.tasks) == (3 if accuracy == 0.1 else len(promise.tasks))
+    assert all(error is not None for error in promise.tasks.values())
+    plain = divided()
+    worst = max(
+        largest_relative_error(outputs(plain, seed), outputs(result, seed)) for seed in (77, 78)
+    )
+    assert worst <= 1.5 * accuracy  # of inputs from the same distribution
+
+
+@HERE
+def test_given_inputs_and_a_metric_of_ones_own_are_what_counts() -> None:
+    seen: list[float] = []
+
+    def mean(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
+        seen.append(float(abs(expected[0] - found[0]).mean()))
+        return seen[-1]
+
+    inputs = [{"input0": random(i, 4, DEPTH)} for i in range(3)]
+    module = HeteroPartition(
+        ONE, cost_model=Halving(), precision="auto", accuracy=1.0, metric=mean, calibration=inputs
+    )(MODULE)
+    promise = promise_of(module)
+    assert promise is not None and promise.metric.endswith("mean") and promise.seed is None
+    assert (promise.inputs, promise.held_out_inputs) == (2, 1)
+    assert promise.measured in seen and len(promise.tasks) == 3
+
+
+@HERE
+def test_outputs_that_are_no_numbers_are_never_taken() -> None:
+    def broken(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
+        return 0.0 if np.array_equal(expected[0], found[0]) else math.inf
+
+    with pytest.raises(UsageError, match="of inf, as where"):
+        divided(precision="bfloat16", metric=broken)
+    promise = promise_of(divided(precision="auto", metric=broken).placed.placed)
+    assert promise is not None and not promise.tasks and promise.measured == 0.0
+
+
+def test_platforms_without_the_instruction_are_refused_or_stay_in_float32() -> None:
+    with pytest.raises(UsageError, match=r"device 'little' .x86-64-v2. has no instruction"):
+        divided(replace(ONE, devices=(replace(LITTLE, target=PLAIN),)), precision="bfloat16")
+    result = divided(two_cpus(), precision="auto")
+    promise = promise_of(result.placed.placed)
+    assert promise is not None and not promise.tasks and "'big'" in promise.reason
+    assert not any(is_narrow(task.op) for task in result.problem.tasks)
+    assert promise_of(divided(two_cpus()).placed.placed) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"precision": "float16"}, "expected one of float32, bfloat16, auto"),
+        ({"precision": "bfloat16", "accuracy": 0.1}, "is for precision auto"),
+        ({"precision": "auto", "accuracy": 0.0}, "an error above 0"),
+        ({"precision": "auto", "accuracy": float("nan")}, "an error above 0"),
+        ({"calibration": [{}]}, "for precision auto or bfloat16"),
+        ({"precision": "auto", "cost_model": "analytical"}, "measures nothing"),
+        ({"precision": "auto", "cost_model": "quick"}, "measures nothing"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(asked: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        partition(MODULE, ONE, PartitionOptions(**{"cost_model": Halving(), **asked}))
+
+
+@HERE
+def test_a_module_in_bfloat16_is_placed_again_but_not_narrowed_again() -> None:
+    module = divided(precision="bfloat16").module
+    again = HeteroPartition(ONE, cost_model=Halving())(module)
+    assert promise_of(again) == promise_of(module)
+    with pytest.raises(UsageError, match="in bfloat16 already"):
+        HeteroPartition(ONE, cost_model=Halving(), precision="auto")(module)
+
+
+@HERE
+def test_batches_are_in_bfloat16_too() -> None:
+    batch = Objective("latency", 2)
+    plain, narrow = (
+        partition(MODULE, ONE, PartitionOptions(batch, cost_model=Halving(), precision=precision))
+        for precision in ("float32", "bfloat16")
+    )
+    errors = largest_relative_error(outputs(plain, 1), outputs(narrow, 1))
+    assert 1e-5 < errors < 0.05
+
+
+@HERE
+def test_the_executor_computes_what_tvms_own_machine_does() -> None:
+    result = divided(precision="bfloat16")
+    reference = ReferenceVM(result.module)
+    with Executor(build(result.placed, single=False)) as executor:
+        inputs = executor.random_inputs(5)
+        found = [tensor.numpy() for tensor in executor.run(inputs)]
+    for one, other in zip(reference.run(*inputs.values()), found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@HERE
+def test_tasks_of_branches_stay_in_float32() -> None:
+    """Random inputs for calibration may all take the same branch."""
+    weights = [numpy_helper.from_array(random(i, DEPTH, DEPTH), f"w{i}") for i in range(3)]
+    y, z = (helper.make_tensor_value_info(n, FLOAT, [4, DEPTH]) for n in ("y", "z"))
+
+    def branch(i: int) -> onnx.GraphProto:
+        out = helper.make_tensor_value_info(f"m{i}", FLOAT, [4, DEPTH])
+        return helper.make_graph(
+            [helper.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"])], f"b{i}", [], [out]
+        )
+
+    choice = helper.make_node("If", ["c"], ["y"], then_branch=branch(0), else_branch=branch(1))
+    last = helper.make_node("MatMul", ["y", "w2"], ["z"])
+    x = helper.make_tensor_value_info("x", FLOAT, [4, DEPTH])
+    c = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    graph = helper.make_graph([choice, last], "g", [x, c], [z], weights, value_info=[y])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = PartitionOptions(cost_model=Halving(), precision="bfloat16")
+    result = partition(from_onnx(proto), ONE, options)
+    narrow = [is_narrow(task.op) for task in result.problem.tasks if task.id[0].isdigit()]
+    assert narrow.count(True) == 1 and len(narrow) >= 3
+
+
+@HERE
+def test_the_same_seeds_give_the_same_bytes() -> None:
+    first, second = (build(divided(precision="auto").placed, single=False) for _ in range(2))
+    assert first.precision == second.precision
+    assert first.libraries == second.libraries  # by the digest of what they are made of
+    assert {n: w.numpy().tobytes() for n, w in first.weights.items()} == {
+        n: w.numpy().tobytes() for n, w in second.weights.items()
+    }
+
+
+@HERE
+def test_an_artifact_says_what_was_promised(tmp_path: Path) -> None:
+    path = tmp_path / "net.hetero"
+    executable = build(divided(precision="auto", accuracy=0.1, slow=["dense1"]).placed)
+    executable.save(path)
+    loaded = load_artifact(path)
+    assert loaded.precision == executable.precision is not None
+    shown = tvm_hetero("show", path, "--kernels")
+    assert "precision auto: 2 of 3 tasks in bfloat16" in shown.out
+    assert "allowed 0.1, predicted" in shown.out
+    rows = [line.split() for line in shown.out.splitlines() if line[:2] in ("0.", "1.", "2.")]
+    assert sorted(row[1] for row in rows) == ["bfloat16", "bfloat16", "float32"]
+    manifest = path / "manifest.json"
+    damaged = manifest.read_text().replace('"auto"', '"exact"')
+    manifest.write_text(damaged)
+    with pytest.raises(ArtifactError, match="precision"):
+        load_artifact(path)

@@ -1,0 +1,51 @@
+"""Options that say in which precision a model is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tvm_hetero.errors import UsageError
+
+PrecisionOption = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        help="float32; bfloat16 (every task that is quicker so); or auto (the tasks that gain the "
+        "most within --accuracy).",
+    ),
+]
+AccuracyOption = Annotated[
+    float | None,
+    typer.Option(
+        "--accuracy",
+        help="With --precision auto: the largest relative error of the outputs. [default: 0.01]",
+    ),
+]
+CalibrationOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--calibration",
+        metavar="X.npz",
+        help="Inputs on which errors are measured; repeatable, every second one is held out. "
+        "[default: random ones]",
+    ),
+]
+
+
+def precision_settings(
+    precision: str, accuracy: float | None, calibration: list[Path] | None
+) -> dict[str, Any]:
+    """What these options are in a `PartitionOptions`."""
+    from tvm_hetero.cli.shared.measure import read_inputs
+
+    inputs = tuple(read_inputs(path) for path in calibration or ())
+    return {"precision": precision, "accuracy": accuracy, "calibration": inputs}
+
+
+def refuse_precision(precision: str, instead: str) -> None:
+    """Refuse another precision than float32 where there is none; say what there is instead."""
+    if precision != "float32":
+        raise UsageError(f"--precision {precision}: {instead}")

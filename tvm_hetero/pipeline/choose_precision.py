@@ -1,0 +1,222 @@
+"""The steps that decide which tasks are computed in bfloat16.
+
+Kernels in bfloat16 are measured beside those of float32. Tasks whose kernel is quicker so, on the
+device where it is quickest in float32, may be chosen: all of them (``bfloat16``), or those that
+gain the most within an error (``auto``, `tvm_hetero.pipeline.precision.choose_tasks`). The module
+is then rewritten (`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tvm_hetero.cost_models.registry import ESTIMATING, MEASURING
+from tvm_hetero.devices.target import device_target
+from tvm_hetero.errors import UsageError
+from tvm_hetero.kernels.narrow_kernel import computes_bfloat16
+from tvm_hetero.passes.extract_tasks import extract_tasks
+from tvm_hetero.passes.io_tasks import host_device
+from tvm_hetero.passes.kernel import Kernel
+from tvm_hetero.passes.lowered_main import original_position
+from tvm_hetero.passes.narrow_tasks import (
+    as_kernel,
+    is_narrow,
+    narrow_kernels,
+    narrow_name,
+    narrow_tasks,
+)
+from tvm_hetero.passes.precision_promise import with_promise
+from tvm_hetero.passes.task_graph import task_graph
+from tvm_hetero.pipeline.job import Job
+from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
+from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
+from tvm_hetero.pipeline.precision.output_error import metric_name
+from tvm_hetero.problem.implementation_choice import Timing, beats
+from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PrecisionPromise
+
+# Random inputs for calibration, and others that are held out.
+_RANDOM = 2
+# Seeds of inputs that are held out, behind those of calibration.
+_APART = 1 << 20
+
+
+def find_narrow_kernels(job: Job) -> None:
+    """Make the kernels in bfloat16 that there can be, where they are asked for.
+
+    Raises
+    ------
+    UsageError
+        If the model, the cost model or a device of the platform is not for that.
+    """
+    if job.options.precision == FLOAT32:
+        return
+    _check(job)
+    job.unable = _without_instruction(job)
+    if job.unable and job.options.precision == BFLOAT16:
+        raise UsageError(
+            f"precision bfloat16: {job.unable}; leave the device out of the platform, or take auto "
+            "(which stays in float32 there) or float32"
+        )
+    job.narrow = {} if job.unable else narrow_kernels(job.tasks)
+
+
+def _check(job: Job) -> None:
+    asked = f"precision {job.options.precision}"
+    if job.measuring is None or job.model.name == ESTIMATING:
+        raise UsageError(
+            f"{asked}: which tasks gain by it is measured, and the cost model {job.model.name!r} "
+            f"measures nothing; take one of {', '.join(sorted(MEASURING))}"
+        )
+    if len({device.node for device in job.platform.devices}) > 1:
+        raise UsageError(
+            f"{asked}: errors are measured on one machine, and the platform has several nodes; "
+            "take float32 for it"
+        )
+    if job.tasks.states:
+        raise UsageError(
+            f"{asked}: the model keeps states from step to step, so one step's error says little; "
+            "of a decoder give the type of its weights (--weights)"
+        )
+    if any(is_narrow(kernel.name) for kernel in job.tasks.kernels):
+        raise UsageError(
+            f"{asked}: tasks of this module are in bfloat16 already; begin with the model itself"
+        )
+
+
+def _without_instruction(job: Job) -> str:
+    """Which device does not multiply bfloat16; empty if all do."""
+    for device in job.platform.devices:
+        if device.target is not None and not computes_bfloat16(device_target(device)):
+            what = device.target.get("mcpu", device.target.get("kind"))
+            return f"device {device.name!r} ({what}) has no instruction for products of bfloat16"
+    return ""
+
+
+def kernels_to_measure(job: Job) -> Sequence[Kernel]:
+    """All kernels of the tasks, and those in bfloat16."""
+    own = job.tasks.kernels
+    narrow = job.narrow
+    return [*own, *(as_kernel(k, narrow[k.name]) for k in own if k.name in narrow)]
+
+
+def choose_precision(job: Job) -> None:
+    """Choose the tasks that are computed in bfloat16, and write them into the module."""
+    if job.options.precision == FLOAT32:
+        return
+    times = _times(job)
+    promise = _promise(job, _gains(job, times)) if job.narrow else PrecisionPromise(
+        job.options.precision, job.options.largest_error, reason=job.unable or _NOTHING
+    )  # fmt: skip
+    positions = {original_position(task) for task in promise.tasks}
+    seconds = [_seconds(job, times, narrow) for narrow in (set(), positions)]
+    job.module = narrow_tasks(job.module, job.narrow, promise.tasks)
+    job.tasks = extract_tasks(job.module)
+    job.graph = task_graph(job.tasks, job.platform, job.options.objective.batch)
+    ids = job.tasks.main.task_ids
+    tasks = {ids[original_position(task)]: error for task, error in promise.tasks.items()}
+    promise = replace(promise, tasks=tasks, seconds_float32=seconds[0], seconds=seconds[1])
+    job.module = with_promise(job.module, promise)
+
+
+_NOTHING = "no task outside of branches is a product or convolution of float32 by constants"
+
+Times = Mapping[str, Mapping[str, Timing]]
+
+
+def _times(job: Job) -> Times:
+    """What each kernel takes on each device, as it is computed there."""
+    times: dict[str, dict[str, Timing]] = {}
+    for choice in job.measuring.choices() if job.measuring is not None else ():
+        if choice.timing is not None:
+            times.setdefault(choice.kernel, {})[choice.device] = choice.timing
+    return times
+
+
+def _quickest(row: Mapping[str, Timing]) -> str:
+    return min(row, key=lambda device: row[device].seconds)
+
+
+def _gains(job: Job, times: Times) -> dict[str, float]:
+    """The seconds that each task gains in bfloat16, where it gains any."""
+    gains = {}
+    for task, kernel in job.tasks.kernel_of.items():
+        row, other = times.get(kernel, {}), times.get(narrow_name(kernel), {})
+        if kernel not in job.narrow or not row or not other:
+            continue
+        device = _quickest(row)
+        if device in other and beats(other[device], row[device]):
+            gains[task] = row[device].seconds - other[device].seconds
+    return gains
+
+
+def _seconds(job: Job, times: Times, narrow: set[int]) -> float | None:
+    """What all tasks take, each by itself on its quickest device, some of them in bfloat16."""
+    rows = [
+        times.get(narrow_name(kernel) if position in narrow else kernel, {})
+        for position, kernel in enumerate(job.tasks.kernel_of.values())
+    ]
+    if not all(rows):
+        return None
+    return math.fsum(row[_quickest(row)].seconds for row in rows)
+
+
+def _promise(job: Job, gains: Mapping[str, float]) -> PrecisionPromise:
+    """Choose among tasks that gain, and measure what they do."""
+    options = job.options
+    device = job.platform.device(host_device(job.platform))
+    runner = NetworkRunner(job.tasks, job.narrow, device_target(device))
+    inputs, held_out = _inputs(job, runner)
+    network = CalibratedNetwork(runner, inputs, held_out, options.metric)
+    promise = PrecisionPromise(
+        options.precision,
+        options.largest_error,
+        metric_name(options.metric),
+        inputs=len(inputs),
+        held_out_inputs=len(held_out),
+        seed=None if options.calibration else options.seed,
+    )
+    if options.precision == AUTO:
+        return _within(
+            promise, choose_tasks(network, gains, options.largest_error or 0.0, _tell(job))
+        )
+    measured = network.error(gains)
+    if not math.isfinite(measured):
+        raise UsageError(
+            f"precision bfloat16: outputs have an error ({promise.metric}) of {measured:g}, as "
+            "where they are no numbers any more; take auto, which leaves such tasks in float32"
+        )
+    tasks = dict.fromkeys(gains)
+    return replace(promise, tasks=tasks, measured=measured, held_out=network.held_out_error(gains))
+
+
+def _within(promise: PrecisionPromise, found: ChosenTasks) -> PrecisionPromise:
+    return replace(
+        promise,
+        tasks=dict(found.alone),
+        predicted=found.predicted,
+        measured=found.measured,
+        held_out=found.held_out,
+        gain_bound=found.gain_bound,
+    )
+
+
+def _inputs(job: Job, runner: NetworkRunner) -> tuple[list[Any], list[Any]]:
+    """Inputs for calibration, and others: of those that were given every second one."""
+    given, seed = list(job.options.calibration), job.options.seed
+    if given:
+        return given[::2], given[1::2]
+    seeds = range(seed, seed + _RANDOM)
+    return [runner.random_inputs(s) for s in seeds], [
+        runner.random_inputs(s + _APART) for s in seeds
+    ]
+
+
+def _tell(job: Job) -> Any:
+    def tell(done: int, total: int) -> None:
+        if job.progress is not None:
+            job.progress("errors of single tasks in bfloat16", done, total)
+
+    return tell

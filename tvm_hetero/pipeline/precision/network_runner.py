@@ -1,0 +1,173 @@
+"""A network run task by task on one core, any of its tasks in bfloat16.
+
+What a choice does to the outputs is asked for each task by itself, and some times for many of them:
+hundreds of networks that differ in a few kernels. None is built. All kernels are compiled once, in
+both precisions (by what measured them they are in the cache), and called in the order of ``main``.
+A run in float32 is kept whole (`NetworkTrace`); of another one only what comes after its first task
+in bfloat16 is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+
+from tvm_hetero.compiler.kernel_cache import compile_library, schedule_kernels
+from tvm_hetero.errors import RunError
+from tvm_hetero.executor.inputs import TensorInfo, random_values
+from tvm_hetero.executor.kernel_library import load_kernels
+from tvm_hetero.kernels.narrow_kernel import NarrowKernel
+from tvm_hetero.kernels.tir.array_values import array_of
+from tvm_hetero.passes.extract_tasks import ExtractedTasks
+from tvm_hetero.passes.lowered_main import KernelCall, TensorSource, static_shape
+from tvm_hetero.passes.narrow_tasks import narrow_name
+from tvm_hetero.passes.states import ranges_of
+from tvm_hetero.util.untrusted_names import printable
+
+Tensors = dict[TensorSource, Any]
+
+
+@dataclass(frozen=True)
+class NetworkTrace:
+    """A run in float32: every tensor that it made, and its outputs."""
+
+    tensors: Tensors
+    outputs: list[np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """What a kernel is called with: a constant, or what another one has made, in some shape."""
+
+    source: TensorSource | None
+    constant: Any
+    shape: tuple[int, ...]
+
+
+class NetworkRunner:
+    """Runs a network's tasks.
+
+    Parameters
+    ----------
+    tasks : of the lowered module.
+    narrow : its kernels in bfloat16, by the names of those in float32.
+    target : of a CPU of this machine; one core of it is used.
+    """
+
+    def __init__(
+        self, tasks: ExtractedTasks, narrow: Mapping[str, NarrowKernel], target: tvm.target.Target
+    ) -> None:
+        self._main, self._tasks, self._narrow = tasks.main, tasks, narrow
+        alone = tvm.target.Target({**target.export(), "num-cores": 1})
+        kernels = {kernel.name: kernel.func for kernel in tasks.kernels}
+        kernels |= {narrow_name(name): each.func for name, each in narrow.items()}
+        self._library = load_kernels(compile_library(schedule_kernels(kernels, alone), alone))
+        self._arguments = [self._arguments_of(call) for call in self._main.calls]
+        self._words: dict[tuple[Any, int], Any] = {}
+
+    def random_inputs(self, seed: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Inputs for a run, as an executor draws them."""
+        ranges = ranges_of(self._main)
+        infos = []
+        for name, param in zip(self._main.inputs, self._main.params, strict=True):
+            shape, limits = static_shape(param.ty, name), ranges.get(name)
+            span = None if limits is None else (limits[0], limits[1])
+            infos.append(TensorInfo(name, shape, str(param.ty.dtype), span))
+        return random_values(infos, seed)
+
+    def trace(self, inputs: Mapping[str, Any]) -> NetworkTrace:
+        """Run in float32.
+
+        Raises
+        ------
+        RunError
+            If the inputs are others than the model's, or a kernel refuses them.
+        """
+        unknown = sorted(set(inputs) - set(self._main.inputs))
+        if unknown:
+            names = ", ".join(map(printable, self._main.inputs))
+            raise RunError(
+                f"calibration: the model has no input {printable(unknown[0])!r}; it has {names}"
+            )
+        tensors: Tensors = {}
+        for i, (name, param) in enumerate(zip(self._main.inputs, self._main.params, strict=True)):
+            tensors[TensorSource(None, i)] = _input(inputs, name, param.ty)
+        for call in self._main.calls:
+            self._run(call, tensors, narrow=False)
+        return NetworkTrace(tensors, self._outputs(tensors))
+
+    def rerun(self, trace: NetworkTrace, chosen: Collection[str]) -> list[np.ndarray[Any, Any]]:
+        """The outputs for the same inputs with the `chosen` tasks (by their ids) in bfloat16."""
+        tensors = dict(trace.tensors)
+        changed: set[TensorSource] = set()
+        for call, task in zip(self._main.calls, self._main.task_ids, strict=True):
+            narrow = task in chosen
+            if narrow or not changed.isdisjoint(self._main.reads(call)):
+                changed |= self._run(call, tensors, narrow=narrow)
+        return self._outputs(tensors)
+
+    def _run(self, call: KernelCall, tensors: Tensors, *, narrow: bool) -> set[TensorSource]:
+        """Call one kernel; the tensors that it has made, which are noted."""
+        name = call.kernel.name_hint
+        args = [
+            a.constant if a.source is None else _viewed(tensors[a.source], a.shape)
+            for a in self._arguments[call.position]
+        ]
+        if narrow:
+            kernel = self._narrow[name]
+            args[kernel.weights] = self._words_of(args[kernel.weights], kernel)
+        made = {
+            TensorSource(call.position, k): tvm.runtime.empty(static_shape(ty, name), str(ty.dtype))
+            for k, ty in enumerate(call.outputs)
+        }
+        symbol = narrow_name(name) if narrow else name
+        try:
+            self._library[symbol](*args, *made.values())
+        except (IndexError, ValueError, RuntimeError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            raise RunError(
+                f"calibration: kernel {name!r} refuses what it is given ({reason}); give inputs "
+                "that the model takes (--calibration X.npz)"
+            ) from None
+        tensors.update(made)
+        return set(made)
+
+    def _words_of(self, weights: Any, kernel: NarrowKernel) -> Any:
+        """The weights in bfloat16, made once."""
+        key = weights, kernel.axis
+        if key not in self._words:
+            self._words[key] = tvm.runtime.tensor(kernel.pack_weights(array_of(weights)))
+        return self._words[key]
+
+    def _arguments_of(self, call: KernelCall) -> list[_Argument]:
+        values = zip(call.args, self._main.constants(call), strict=True)
+        found = []
+        for arg, constant in values:
+            shape = static_shape(arg.ty, call.kernel.name_hint)
+            if constant is None:
+                found.append(_Argument(self._main.root(arg), None, shape))
+            else:
+                found.append(_Argument(None, _viewed(constant, shape), shape))
+        return found
+
+    def _outputs(self, tensors: Tensors) -> list[np.ndarray[Any, Any]]:
+        roots: Sequence[TensorSource | None] = self._tasks.output_roots
+        return [tensors[root].numpy() for root in roots if root is not None]
+
+
+def _viewed(tensor: Any, shape: tuple[int, ...]) -> Any:
+    return tensor if tuple(tensor.shape) == shape else tensor._create_view(shape)
+
+
+def _input(inputs: Mapping[str, Any], name: str, ty: Any) -> Any:
+    shape, dtype = static_shape(ty, name), str(ty.dtype)
+    value = inputs.get(name)
+    array = None if value is None else np.asarray(value)
+    if array is None or array.shape != shape or str(array.dtype) != dtype:
+        given = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+        raise RunError(f"calibration: input {name!r}: expected {dtype}{list(shape)}, got {given}")
+    return tvm.runtime.tensor(np.ascontiguousarray(array))
