@@ -23,7 +23,7 @@ def choose(
     ] = None,
     json_output: options.AsJson = False,
 ) -> None:
-    """Say what to run a model on: variants, machines, batches and replicas (without TVM).
+    """Choose what to run a model on (without TVM).
 
     The answer has a proof of how good it is, and is given only if its SLO holds when it is played.
     """
