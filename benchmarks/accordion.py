@@ -28,6 +28,8 @@ RESULTS = Path(__file__).with_name("results") / "accordion.json"
 _PLACES = (2, 4, 8, 16)
 # Bursts, and times that are off, are replayed on this pool alone.
 _ONE_POOL = 4
+# Queries that nobody refuses wait in queues that grow: on more places their replay takes an hour.
+_MOST_FREE = 8
 _SEEDS = (1, 2)
 _COUNT = 600
 
@@ -65,7 +67,7 @@ def _rows(places: Sequence[int], seeds: Sequence[int], count: int) -> Iterator[R
             for intensity in INTENSITIES:
                 for level in SLO_LEVELS:
                     yield from cell_rows(measure, number, intensity, level, count, seeds)
-    yield from free_rows(places, count, seeds)
+    yield from free_rows([number for number in places if number <= _MOST_FREE], count, seeds)
 
 
 def _line(row: Row) -> str:
