@@ -35,6 +35,7 @@ from tvm import relax, tirx
 
 from benchmarks.child_rows import keep_to_cores, rows_of_child
 from benchmarks.documents import write_document
+from benchmarks.execution.argument_types import names_of
 from benchmarks.kernel_cases.contest import scheduled
 from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST
 from benchmarks.results_page import write_pages
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             rows.append(row)
             print(_line(row), flush=True)
         print(summary([row for row in rows if row.cores == int(cores)]), flush=True)
-    if not args.small and (args.models, args.cores) == (",".join(light_models()), _CORES):
+    if not args.small and (args.models, args.cores) == (tuple(light_models()), _CORES):
         write_document(
             RESULTS, "python -m benchmarks.models", map(asdict, rows), target=args.target
         )
@@ -115,23 +116,35 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     return rows
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--cores", default=_CORES, help="numbers with commas between")
-    parser.add_argument("--models", help="names with commas between (default: all nine)")
+def model_parser(text: str | None) -> argparse.ArgumentParser:
+    """Arguments of a benchmark of the light models: which of them, and whether only a try."""
+    parser = argparse.ArgumentParser(description=(text or "").split("\n\n")[0])
+    names = names_of(light_models())
+    parser.add_argument("--models", type=names, help="names with commas between (default: all)")
     parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
+    return parser
+
+
+def models_asked(args: argparse.Namespace) -> tuple[str, ...]:
+    """The models that the command line names; all, or of a try the smallest."""
+    return args.models or (SMALL if args.small else tuple(light_models()))
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = model_parser(__doc__)
+    parser.add_argument("--cores", default=_CORES, help="numbers with commas between")
     parser.add_argument("--kernels", type=int, default=0, help="show so many of our slowest")
     parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    args.models = args.models or ",".join(SMALL if args.small else light_models())
+    args.models = models_asked(args)
     return args
 
 
 def _in_child(args: argparse.Namespace, cores: int) -> Iterator[Row]:
     """The rows that a process of its own prints as lines of JSON."""
-    options = [str(cores), "--models", args.models, "--target", args.target]
+    options = [str(cores), "--models", ",".join(args.models), "--target", args.target]
     options += ["--kernels", str(args.kernels), *(["--small"] if args.small else [])]
     for row in rows_of_child("benchmarks.models", options):
         yield Row(**row)
@@ -142,7 +155,7 @@ def _measure_all(args: argparse.Namespace) -> None:
     cores = args.child
     keep_to_cores(cores)
     target = tvm.target.Target({"kind": "llvm", "mcpu": args.target, "num-cores": cores})
-    for name in args.models.split(","):
+    for name in args.models:
         row = measure(name, target, cores, 1 if args.small else _ROUNDS, args.kernels)
         print(json.dumps(asdict(row)), flush=True)
 

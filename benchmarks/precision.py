@@ -28,7 +28,7 @@ import numpy as np
 import onnx
 
 from benchmarks.documents import write_document
-from benchmarks.models import in_turns, logits_of
+from benchmarks.models import in_turns, logits_of, model_parser, models_asked
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
@@ -40,7 +40,6 @@ from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PRECISIONS
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"
-SMALL = ("squeezenet",)
 _ROUNDS = 15
 # Inputs for errors, whose seeds nothing else draws from.
 _FRESH = range(5000, 5004)
@@ -76,14 +75,14 @@ class PrecisionRow:
 def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
     """Measure, print and write; the rows."""
     args = _arguments(arguments)
-    names = args.models.split(",")
+    names = models_asked(args)
     rows = []
     print(_HEAD)
     for name in names:
         rows.append(measure(name, args.accuracy, 1 if args.small else _ROUNDS))
         print(_line(rows[-1]), flush=True)
     print(summary(rows))
-    if names == list(light_models()):
+    if (names, args.accuracy) == (tuple(light_models()), ACCURACY):
         write_document(
             RESULTS, "python -m benchmarks.precision", map(asdict, rows), accuracy=args.accuracy
         )
@@ -92,13 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--models", help="names with commas between (default: all nine)")
+    parser = model_parser(__doc__)
     parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
-    parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
-    args = parser.parse_args(arguments)
-    args.models = args.models or ",".join(SMALL if args.small else light_models())
-    return args
+    return parser.parse_args(arguments)
 
 
 def measure(name: str, accuracy: float, rounds: int) -> PrecisionRow:
