@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
 
 import pytest
 import scipy.optimize  # noqa: F401 - what is imported on the way would be counted
 
 from benchmarks.limit_keeping.zoo_cases import ZooCase
-from tvm_hetero.errors import HeteroError
-from tvm_hetero.problem import Problem
+from tvm_hetero.check import check_schedule
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.core.deadline import Deadline
 
@@ -31,22 +29,23 @@ CASES = (
     ZooCase("vgg16", "gpt3-64node", "throughput", share=0.5),
 )
 # Calls for each task and device (or pair of those without a link) once the time is up.
-_CALLS = 150
+# One plan on a device alone and one of a pass over all tasks are among them, and imports.
+_CALLS = 250
 
 
+@pytest.mark.filterwarnings("ignore::tvm_hetero.errors.SolverWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_late_solver_does_little_for_each_task_and_device(case: ZooCase) -> None:
     problem = case.problem()
     moments = count()
     ends = Deadline(0.0, lambda: float(next(moments)))  # it has passed
-    calls = _calls(lambda: _solve(problem, ends))
+    options = Options(time_limit=1.0, ends=ends, clock=ends.clock)
+    answers = []
+    calls = _calls(lambda: answers.append(solve(problem, "auto", options)))
     size = len(problem.tasks) * len(problem.platform.devices)
     assert calls <= _CALLS * size, f"{calls} calls, {calls / size:.0f} for each"
-
-
-def _solve(problem: Problem, ends: Deadline) -> None:
-    with suppress(HeteroError):  # that nothing was found is an answer
-        solve(problem, "auto", Options(time_limit=1.0, ends=ends, clock=ends.clock))
+    assert not check_schedule(problem, answers[0])
+    assert answers[0].value <= solve(problem, "one-pass", Options(ends=Deadline.after(-1))).value
 
 
 def _calls(run: Callable[[], None]) -> int:

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from tvm_hetero.errors import (
@@ -125,12 +126,19 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
         start = verified(problem, options.start)
         options = replace(options, start=start)
         options.keep(start)
-    single = _best_single(problem, options)
+    single, is_certain = _find_single(problem, options)
+    best = None
+    if single is not None and is_certain:
+        best = SingleDevice(main_device(single), single.value)
     if single is not None and options.best is not None:
-        options.best.offer_single(replace(single, solver=solver + _SINGLE), main_device(single))
+        known = replace(single, solver=solver + _SINGLE)
+        if best is None:
+            options.best.offer(known)
+        else:
+            options.best.offer_single(known, best.device)
     answer, bound_is_final = _answer(problem, chosen, solver, options, single)
-    known = [other.value for other in (single, options.start) if other is not None]
-    answer = drop_false_bound(answer, known, solver)
+    values = [other.value for other in (single, options.start) if other is not None]
+    answer = drop_false_bound(answer, values, solver)
     if options.start is not None and options.start.value < answer.value:
         answer = replace(options.start, lower_bound=answer.lower_bound)
     bound = min(round_up(problem, answer.lower_bound), answer.value)
@@ -140,9 +148,6 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     if answer.gap > OPTIMAL_GAP and not bound_is_final and not late:
         quick, is_late = BOUND_SHARE * options.time_limit, partial(time_is_up, options.ends)
         bound = max(bound, lower_bound(problem, answer.value, quick, is_late))
-    best = None
-    if single is not None:
-        best = SingleDevice(main_device(single), single.value)
     return verified(
         problem,
         replace(
@@ -163,12 +168,18 @@ def _ends_of(problem: Problem, options: Options, began: float) -> Deadline:
     return whole.sooner(min(_JUDGED * size, 0.5 * max(0.0, whole.left())))
 
 
-def _best_single(problem: Problem, options: Options) -> Schedule | None:
+def _find_single(problem: Problem, options: Options) -> tuple[Schedule | None, bool]:
+    """As `find_single`, verified; with a warning where there may be a better one."""
     from tvm_hetero.check.checker import verified
-    from tvm_hetero.solvers.lists.best_single import best_single
+    from tvm_hetero.solvers.lists.best_single import find_single
 
-    found = best_single(problem, options)
-    return None if found is None else verified(problem, found)
+    single, is_certain = find_single(problem, options)
+    if not is_certain:
+        warn(
+            "the time is up before it is clear which device alone is the best: none is stated "
+            "beside the answer; raise the time limit"
+        )
+    return None if single is None else verified(problem, single), is_certain
 
 
 class _Solved(NamedTuple):
@@ -193,8 +204,8 @@ def _answer(
     except (InfeasibleError, SolverError) as error:
         if isinstance(error, BackendError):
             raise
-        if single is None:
-            return _Solved(_in_time(problem, name, options, error))
+        if single is None or time_is_up(options.ends):
+            return _Solved(_in_time(problem, name, options, error, single))
         reason = str(error).split("\n")[0]
         warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
         return _Solved(replace(single, solver=name + _SINGLE))
@@ -204,8 +215,12 @@ def _answer(
     return _Solved(answer, bound_is_final=bounds_itself(name))
 
 
-def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) -> Schedule:
+def _in_time(
+    problem: Problem, name: str, options: Options, error: HeteroError, single: Schedule | None
+) -> Schedule:
     """What one pass finds where the time was too short for anything else: never no answer.
+
+    The schedule of a single device where that is better.
 
     Raises
     ------
@@ -215,12 +230,17 @@ def _in_time(problem: Problem, name: str, options: Options, error: HeteroError) 
     if not time_is_up(options.ends):
         raise with_others(error, problem, options, name) from None
     quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
-    try:
-        found = solve_verified(problem, quickest, solver_of(quickest), replace(options, ends=None))
-    except HeteroError:
+    found = [] if single is None else [(single.value, 1, replace(single, solver=name + _SINGLE))]
+    with suppress(HeteroError):
+        told = replace(options, ends=None)
+        passed = solve_verified(problem, quickest, solver_of(quickest), told)
+        found.append((passed.value, 0, replace(passed, solver=f"{name} ({quickest})")))
+    if not found:
         raise with_others(error, problem, options, name) from None
-    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {quickest}")
-    return replace(found, solver=f"{name} ({quickest})")
+    answer = min(found, key=itemgetter(0, 1))[-1]
+    whose = "a single device" if answer.solver.endswith(_SINGLE) else quickest
+    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {whose}")
+    return answer
 
 
 def _without_bound(options: Options, *, itself: bool) -> Options:

@@ -14,11 +14,11 @@ and every plan would be compared with the host.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.cost import Cost
@@ -28,11 +28,15 @@ from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
+from tvm_hetero.solvers.lists.depth_order import depth_order
+from tvm_hetero.solvers.lists.single_bounds import least_values, takes_no_time
 from tvm_hetero.util.units import format_bytes, format_seconds
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.symmetry import find_symmetry
 
 Step = tuple[str, tuple[int, ...]]
+# Sums of the same numbers in another order differ by less, as a share.
+_ROUNDING = 1e-9
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
@@ -50,26 +54,60 @@ def solve(problem: Problem, options: Options) -> Schedule:
     raise InfeasibleError(f"no device can run everything alone ({_obstacles(problem)})")
 
 
+class FoundSingle(NamedTuple):
+    """The best schedule on a device alone that is known, if any.
+
+    Attributes
+    ----------
+    schedule : it; None if none was found.
+    is_certain : whether none is better; not so where the time was up before that was clear.
+    """
+
+    schedule: Schedule | None
+    is_certain: bool
+
+
 def best_single(problem: Problem, options: Options) -> Schedule | None:
-    """The schedule of the best device alone; None if no device can run everything."""
-    tried = _tried(problem)
-    # Devices that can change places have equal schedules: one of each type will do.
-    types = sorted(set(find_symmetry(problem).types()))
-    names = [problem.platform.names[d] for d in types]
-    for name in names:
-        if name in tried:
-            continue
-        # Of 192 devices no two of which are alike, all take longer than a schedule.
-        if time_is_up(options.ends) and any(tried.values()):
+    """The schedule of the best device alone; None if no device can run everything.
+
+    Where the time is up it may be another device's (`find_single` tells).
+    """
+    return find_single(problem, options).schedule
+
+
+def find_single(problem: Problem, options: Options) -> FoundSingle:
+    """The best device alone, those that may take least first; when the time is up, only one."""
+    tried, ends = _tried(problem), options.ends
+    best: Schedule | None = None
+    first, is_certain = 0, True
+    for least, place, name in _candidates(problem):
+        if best is not None and best.value < least * (1 - _ROUNDING):
+            break  # nor does anyone after it take less
+        late = name not in tried and time_is_up(ends)
+        if best is not None and late:
+            # Of 192 devices no two of which are alike, all take longer than a schedule.
+            is_certain &= best.value <= least * (1 + _ROUNDING)
             break
         try:
-            tried[name] = _on(problem, name, options.ends)
-        except SolverError:  # no time for more; whoever has more may ask again
-            break
-    answers = [answer for name in names if (answer := tried.get(name)) is not None]
-    # `min` takes the first of equals: the device that comes first in the platform.
-    found = min(answers, key=lambda answer: answer.value, default=None)
-    return None if found is None else replace(found, seed=options.seed)
+            found = tried[name] if name in tried else _on(problem, name, ends)
+        except SolverError:  # no time for this one; whoever has more may ask again
+            is_certain = False
+            continue
+        tried[name] = found
+        if found is not None and (best is None or (found.value, place) < (best.value, first)):
+            best, first = found, place
+    return FoundSingle(None if best is None else replace(best, seed=options.seed), is_certain)
+
+
+def _candidates(problem: Problem) -> list[tuple[float, int, str]]:
+    """Devices that may do: what they take at least, position and name, by rising values.
+
+    Devices that can change places have equal schedules: one of each type will do.
+    """
+    types = sorted(set(find_symmetry(problem).types()))
+    names = [problem.platform.names[d] for d in types]
+    least = least_values(problem, names)
+    return sorted(row for row in zip(least, types, names, strict=True) if row[0] < math.inf)
 
 
 @cached_per_problem
@@ -112,6 +150,9 @@ def place_on_device(
     """
     from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
 
+    steady = problem.objective.kind == "throughput"
+    if time_is_up(ends) and not steady:  # the scheduler would say so, once all is prepared
+        raise SolverError("single: the time is up; raise the time limit")
     costs = {task: _kept(row, device) for task, row in problem.costs.items()}
     if not all(costs.values()) or all(device not in row for row in costs.values()):
         return (), ()
@@ -120,7 +161,7 @@ def place_on_device(
         return (), ()
     try:
         instance = Instance(replace(problem, costs=costs))
-        if problem.objective.kind == "throughput":
+        if steady:
             return _attended_period(problem, instance, device)
         # One device does it all: not worth finding out which of the others are alike.
         everything = range(len(instance.names))
@@ -156,8 +197,7 @@ def _kept(row: Mapping[str, Cost], device: str) -> dict[str, Cost]:
     """The task's cost on `device`; those elsewhere if it cannot be there and takes no time."""
     if device in row:
         return {device: row[device]}
-    free = all(seconds == 0 for cost in row.values() for _, seconds in cost.points)
-    return dict(row) if free else {}
+    return dict(row) if all(map(takes_no_time, row.values())) else {}
 
 
 def main_device(schedule: Schedule) -> str:
@@ -186,48 +226,6 @@ def _divided(problem: Problem, task: str, device: str) -> list[Step]:
     if problem.seconds(task, device, n) <= n * problem.seconds(task, device, 1):
         return [(task, tuple(range(n)))]
     return [(task, (i,)) for i in range(n)]
-
-
-def depth_order(problem: Problem) -> list[str]:
-    """A topological order that takes, of what is ready, the task that lets go of most bytes."""
-    graph = problem.graph
-    waiting = {task: len(graph.predecessors[task]) for task in graph.index}
-    unread = {name: len(tensor.readers) for name, tensor in graph.tensors.items()}
-    # Who is ready: growth, turn (of equals the last: its inputs are the youngest), task.
-    # Growth only falls; who has been put in with a smaller one is met there first.
-    heap: list[tuple[int, int, str]] = []
-    turns: dict[str, int] = {}
-    order: list[str] = []
-    done: set[str] = set()
-
-    def growth(task: str) -> int:
-        made = graph.unread_bytes(task) + sum(t.bytes for t in graph.outputs[task])
-        return made - sum(t.bytes for t in graph.inputs[task] if unread[t.name] == 1)
-
-    def offer(task: str) -> None:
-        turn = turns.setdefault(task, len(turns))
-        heapq.heappush(heap, (growth(task), -turn, task))
-
-    for task in graph.topological_order:
-        if waiting[task] == 0:
-            offer(task)
-    while heap:
-        task = heapq.heappop(heap)[-1]
-        if task in done:
-            continue
-        done.add(task)
-        order.append(task)
-        for tensor in graph.inputs[task]:
-            unread[tensor.name] -= 1
-            if unread[tensor.name] == 1:
-                last = next((reader for reader in tensor.readers if reader not in done), None)
-                if last in turns:
-                    offer(last)
-        for reader in graph.successors[task]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                offer(reader)
-    return order
 
 
 def _timed(problem: Problem, device: str, steps: Sequence[Step]) -> tuple[Execution, ...]:

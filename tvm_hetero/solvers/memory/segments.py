@@ -31,7 +31,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.lists.best_single import depth_order
+from tvm_hetero.solvers.lists.depth_order import depth_order
 from tvm_hetero.solvers.lists.ranks import rank_order
 from tvm_hetero.solvers.native.library import NativeAnswer, NativeSearch
 from tvm_hetero.solvers.search.annealing import STEPS_PER_SECOND, schedule_of
