@@ -6,6 +6,7 @@ import json
 
 from tests.serve.faults.raw_socket import RawSocket
 from tests.serve.server_thread import ServerThread
+from tvm_hetero.serve.core.deadline import TIMEOUT_HEADER
 from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.models.transport_times import FEW, form_of
 
@@ -20,10 +21,10 @@ def test_reading_and_writing_count_at_the_door_and_are_doubted_when_they_refuse(
     form = form_of("json", str(len(BODY)))
     with ServerThread(models, options) as server, RawSocket(server.address) as client:
 
-        def statuses(count: int) -> list[int]:
-            found = []
+        def statuses(count: int, *headers: str) -> list[int]:
+            found, length = [], f"Content-Length: {len(BODY)}"
             for _ in range(count):
-                client.head("POST", "/v2/models/dense/infer", f"Content-Length: {len(BODY)}")
+                client.head("POST", "/v2/models/dense/infer", length, *headers)
                 found.append(client.send(BODY).reply().status)
             return found
 
@@ -35,5 +36,9 @@ def test_reading_and_writing_count_at_the_door_and_are_doubted_when_they_refuse(
         for phase in (times.reading, times.writing):
             for _ in range(FEW + 1):
                 server.ask(lambda phase=phase: phase.add(form, 3600.0))
+        # What would be late without them, too, says nothing of them.
+        assert statuses(FEW + 3, f"{TIMEOUT_HEADER}: 1") == [503] * (FEW + 3)
+        assert server.ask(lambda: times.reading.typical(form)) == 3600.0
+        assert server.ask(lambda: times.writing.typical(form)) == 3600.0
         # Each refusal forgets a sample; with fewer than `FEW` nothing is predicted.
         assert statuses(FEW + 3) == [503] * (FEW + 2) + [200]

@@ -27,16 +27,24 @@ class RefusedError(HeteroError):
     reason : which limit, one of `REASONS`.
     status : of HTTP: 503 (the server is full), 429 (this client has too much), 413 (too large).
     retry_after : seconds after which it may be taken; None: asking again is useless.
+    takes : seconds after its arrival when it would have been computed, where that is too late.
     """
 
     def __init__(
-        self, text: str, *, reason: str, status: int = 503, retry_after: float | None = None
+        self,
+        text: str,
+        *,
+        reason: str,
+        status: int = 503,
+        retry_after: float | None = None,
+        takes: float | None = None,
     ) -> None:
         assert reason in REASONS, reason
         super().__init__(text)
         self.reason = reason
         self.status = status
         self.retry_after = retry_after
+        self.takes = takes
 
     @property
     def retry_after_seconds(self) -> int | None:

@@ -293,5 +293,5 @@ def refusal_of(decision: RefuseQuery) -> RefusedError:
     """What a client is told of a policy's refusal."""
     return RefusedError(
         f"{decision.reason}: {decision.value:.3g} s, allowed are {decision.limit:.3g} s",
-        reason=DEADLINE, retry_after=decision.retry_after,
+        reason=DEADLINE, retry_after=decision.retry_after, takes=decision.value,
     )  # fmt: skip

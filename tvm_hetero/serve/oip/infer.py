@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, TypeVar
 
@@ -22,9 +23,8 @@ from tvm_hetero.serve.core.refusal import (
 )
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import ServedModel
-from tvm_hetero.serve.models.statistics import ModelStatistics
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
-from tvm_hetero.serve.models.transport_times import form_of
+from tvm_hetero.serve.models.transport_times import TransportTimes, form_of
 from tvm_hetero.serve.oip.answers import write_answer
 from tvm_hetero.serve.oip.npy import NPY, write_npy
 from tvm_hetero.serve.oip.numbers import take_turns
@@ -58,14 +58,13 @@ class Infer(ApiHandler):
         self._scheduling = scheduling_by_headers(headers, self.arrived)
         model = self.context.repository.find(**self.path_kwargs)
         deadline, priority = self._scheduling
-        due = [] if deadline is None else [deadline]
-        due += [] if model.slo is None else [self.arrived + model.slo]
+        due = self._due(deadline, model)
         kind = "json" if self._head is None and self._type != NPY else "binary"
         self._form = form_of(kind, headers.get("Content-Length", ""))
-        statistics = model.statistics
-        around = statistics.reading.typical(self._form) + statistics.writing.typical(self._form)
-        latest = min(due) - around if due else None
-        with self._doubting(statistics):
+        phases = model.statistics.reading, model.statistics.writing
+        around = sum(phase.typical(self._form) for phase in phases)
+        latest = due - around if due < math.inf else None
+        with self._doubting(phases, due - time.monotonic()):
             self.context.dispatcher.check_door(_tensors_of(model), latest, priority)
         self._reserve()
 
@@ -90,7 +89,8 @@ class Infer(ApiHandler):
             writing=model.statistics.writing.typical(self._form),
         )  # fmt: skip
         work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
-        with self._doubting(model.statistics):
+        allowed = self._due(deadline, model) - self.arrived
+        with self._doubting([model.statistics.writing], allowed):
             answer = await self.attend(work)
         begun = time.monotonic()
         await self._write(model, request, answer)
@@ -98,15 +98,24 @@ class Infer(ApiHandler):
         model.statistics.encode.add(took)
         model.statistics.writing.add(self._form, took)
 
+    def _due(self, deadline: float | None, model: ServedModel) -> float:
+        """When the answer has to be, or should be, there; infinite: whenever."""
+        slo = math.inf if model.slo is None else model.slo
+        return min(math.inf if deadline is None else deadline, self.arrived + slo)
+
     @contextmanager
-    def _doubting(self, statistics: ModelStatistics) -> Iterator[None]:
-        """What was predicted for reading and writing may have been too much, if that refuses."""
+    def _doubting(self, phases: Sequence[TransportTimes], allowed: float) -> Iterator[None]:
+        """What was predicted for reading and writing may have been too much, if that refuses.
+
+        What would be too late without them, too (by so many seconds that are `allowed`), says
+        nothing of them: under overload most queries are, and their medians would be forgotten.
+        """
         try:
             yield
         except RefusedError as error:
-            if error.reason == DEADLINE:
-                statistics.reading.doubt(self._form)
-                statistics.writing.doubt(self._form)
+            if error.reason == DEADLINE and error.takes is not None and error.takes <= allowed:
+                for phase in phases:
+                    phase.doubt(self._form)
             raise
 
     async def _read(
