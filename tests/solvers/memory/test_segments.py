@@ -65,3 +65,16 @@ def test_when_the_time_is_up_one_run_is_the_answer(monkeypatch: pytest.MonkeyPat
     found = segments.solve(problem, replace(QUICK, ends=Deadline(0.0, lambda: 1.0)))
     assert check_schedule(problem, found) == []
     assert len(begun) == 1
+
+
+def test_when_the_time_is_up_divisions_are_tried_until_one_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem, late = chain(6, 29, 2), replace(QUICK, ends=Deadline(0.0, lambda: 1.0))
+    (good,) = segments.divisions(Instance(problem))
+    bad = ([0] * len(problem.tasks), good[1])  # all on one device, whose memory is too small
+    monkeypatch.setattr(segments, "divisions", lambda instance: iter([bad, bad, good]))
+    assert check_schedule(problem, segments.solve(problem, late)) == []
+    monkeypatch.setattr(segments, "divisions", lambda instance: iter([bad, bad]))
+    with pytest.raises(SolverError, match="time is up after 2 of 8 runs"):
+        segments.solve(problem, late)

@@ -80,13 +80,21 @@ def solve(problem: Problem, options: Options) -> Schedule:
     )
     each = len(_HEATS) * _RUNS
     ran = [_known(tried[i : i + each]) for i in range(0, len(tried), each)]
-    best = [min(own, key=_rank) for own in ran if own]
-    longer = runs.side_by_side([(_start_of(one), _HEATS[0]) for one in best], _LONG)
-    found = _known([*tried, *longer])
-    last = _start_of(min(found, key=_rank))
-    found += _known(runs.side_by_side([(last, _HEATS[0])], 1 - _SHORT - _LONG))
+    found = _known(tried)
+    if found and not runs.is_late():
+        best = [min(own, key=_rank) for own in ran if own]
+        found += _known(runs.side_by_side([(_start_of(one), _HEATS[0]) for one in best], _LONG))
+        last = _start_of(min(found, key=_rank))
+        found += _known(runs.side_by_side([(last, _HEATS[0])], 1 - _SHORT - _LONG))
+    elif not any(one.feasible for one in found):
+        found += runs.until_one_fits(starts)
     answers = (schedule_of(runs.search, one, options) for one in sorted(found, key=_rank))
     answer = next((one for one in answers if one is not None), None)
+    if answer is None and runs.is_late():
+        raise SolverError(
+            f"{NAME}: the time is up after {len(found)} of {len(tried)} runs from divisions into "
+            "segments, none of which fits; raise the time limit"
+        )
     if answer is None:
         raise SolverError(f"{NAME}: no division into segments can be made to fit; add memory")
     return replace(answer, solver=NAME)
@@ -106,32 +114,46 @@ class _SegmentRuns:
     ) -> list[NativeAnswer | None]:
         """A run from each start, with its heat; together they do a share of the work.
 
-        None instead of a run that would begin when the time is up, but for the very first one: it
-        decodes its start, and that is the answer. The arrays of a run alone take 50 ms on 72
-        devices, and there are dozens of runs.
+        None instead of a run that would begin when the time is up: its arrays alone take 50 ms on
+        72 devices, and there are dozens of runs.
         """
         options = self.options
         steps = share * options.time_limit * STEPS_PER_SECOND * _BUSY / len(starts)
 
         def run(i: int) -> NativeAnswer | None:
-            left = self.until - options.clock()
-            if left <= 0 and self._count + i > 0:
+            if self.is_late():
                 return None
-            (placement, order), heat = starts[i]
-            return self.search.anneal(
-                placement,
-                order,
-                work=max(1, int(steps)),
-                seed=options.seed * 64 + self._count + i,
-                heat=heat,
-                deadline=max(1e-3, left),
-            )
+            start, heat = starts[i]
+            return self._anneal(start, heat, max(1, int(steps)), self._count + i)
 
         # Threads are enough: the library runs without Python's lock.
         with ThreadPoolExecutor(min(options.workers, len(starts))) as pool:
             found = list(pool.map(run, range(len(starts))))
         self._count += len(starts)
         return found
+
+    def is_late(self) -> bool:
+        """Whether no run is begun any more."""
+        return self.options.clock() >= self.until
+
+    def until_one_fits(self, starts: Sequence[Start]) -> list[NativeAnswer]:
+        """What is answered when the time is up: starts as they are, one after the other."""
+        found: list[NativeAnswer] = []
+        for start in starts:
+            if not any(one.feasible for one in found):
+                found.append(self._anneal(start, _HEATS[0], 1, 0))
+        return found
+
+    def _anneal(self, start: Start, heat: float, work: int, number: int) -> NativeAnswer:
+        placement, order = start
+        return self.search.anneal(
+            placement,
+            order,
+            work=work,
+            seed=self.options.seed * 64 + number,
+            heat=heat,
+            deadline=max(1e-3, self.until - self.options.clock()),
+        )
 
 
 def _known(answers: Sequence[NativeAnswer | None]) -> list[NativeAnswer]:
