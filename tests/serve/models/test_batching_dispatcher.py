@@ -224,6 +224,32 @@ def test_what_its_deadline_ended_takes_at_least_as_long(served, monkeypatch):
     assert max(pace.seconds(1) for pace in alone.paces(1)) > 0.01
 
 
+def test_who_is_left_of_a_batch_says_nothing_of_what_the_batch_takes(served, monkeypatch):
+    alone, four = (ModelTimes([Pace(seconds, seconds)] * 2) for seconds in (1e-3, 1.1e-3))
+    pool = served(four, alone)
+
+    async def hang(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    async def go() -> Any:
+        due = time.monotonic() + 0.05
+        work = [asyncio.ensure_future(pool.ask(row, deadline=due)) for row in range(5)]
+        await asyncio.sleep(0)
+        (group,) = (each for each in pool.pool._groups["rows/1"] if each.plan.size == 4)
+        (numbers,) = group.members[-1].query.inputs.values()
+        last = work.pop(int(numbers.flat[0]))
+        for each in work:
+            each.cancel()
+        return await asyncio.gather(last, return_exceptions=True)
+
+    monkeypatch.setattr(pool.pool, "run", hang)
+    (error,) = pool.run(go())
+    pool.run(asyncio.sleep(0.01))  # its group ends
+    assert isinstance(error, DeadlineError)
+    assert max(pace.seconds(1) for pace in four.paces(1)) == 1.1e-3
+    assert max(pace.seconds(1) for pace in alone.paces(1)) > 0.01
+
+
 def test_who_can_join_is_not_refused_at_the_door(served):
     pool = served()
 

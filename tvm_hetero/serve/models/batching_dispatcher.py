@@ -103,8 +103,8 @@ class BatchingDispatcher(PoolDispatcher):
                 return await member.answer
         except DeadlineError:
             group = self._group_of(model, member)
-            if group is not None and len(group.members) == 1:
-                self.learn_at_least(group.entry)
+            if group is not None and group.computes is not None and len(group.members) == 1:
+                self.learn_at_least(group.entry, key_of(group.computes), group.begun)
             raise
         finally:
             self._leave_group(model, member)
@@ -214,11 +214,13 @@ class BatchingDispatcher(PoolDispatcher):
             self.learn(group.entry)
 
     async def _run_alone(self, model: TensorModel, group: QueryGroup, member: GroupMember) -> None:
-        begun = time.monotonic()
+        group.begin(model)
+        begun = group.begun
         rows = await self.run(group.entry, model, member.query)
         member.settle(model.answer(member.query, rows, begun))
 
     async def _run_together(self, group: QueryGroup) -> None:
+        group.begin(group.plan)
         executor = await self.executor(group.entry, group.plan)
         members = list(group.members)
         elements = [member.query.inputs for member in members]

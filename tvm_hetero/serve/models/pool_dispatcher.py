@@ -152,7 +152,7 @@ class PoolDispatcher(PolicyDriver):
             self.learn(entry)
             return model.answer(query, rows, entry.begun)
         except DeadlineError:
-            self.learn_at_least(entry)
+            self.learn_at_least(entry, key_of(model), entry.begun)
             raise
         finally:
             self.leave(entry)
@@ -236,17 +236,22 @@ class PoolDispatcher(PolicyDriver):
         if len(entry.ends) > 1 and entry.ends[-1] > entry.ends[0]:
             times.add(0, share, (entry.ends[-1] - entry.ends[0]) / (len(entry.ends) - 1))
 
-    def learn_at_least(self, entry: SharedQuery) -> None:
+    def learn_at_least(self, entry: SharedQuery, key: str, begun: float) -> None:
         """Take what a query took until its deadline ended it, if that is more than was predicted.
 
         Without, what is too slow for its deadlines is never measured.
+
+        Parameters
+        ----------
+        key : of the model or plan that computes it, which may be another than it is to the policy.
+        begun : since when, by `time.monotonic`; 0: it has not been.
         """
-        if not entry.begun or len(entry.shares) != 1:
+        if not begun or len(entry.shares) != 1:
             return
-        (share,), query = entry.shares, entry.query
-        took = time.monotonic() - entry.begun
-        if took > self.profile.latency(query.model, query.items, share):
-            self.profile.times(query.model).add(query.items, share, took)
+        (share,), items = entry.shares, entry.query.items
+        took = time.monotonic() - begun
+        if took > self.profile.latency(key, items, share):
+            self.profile.times(key).add(items, share, took)
 
     def _wait_of_all(self) -> float:
         """Seconds that what waits is predicted to take together, if nothing else came."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -50,14 +51,22 @@ class QueryGroup:
     Attributes
     ----------
     entry : what they are to the policy.
-    plan : by which they run: the model itself, if it is one.
+    plan : by which they are to run: the model itself, if it is one.
     task : which waits for their turn and runs them.
+    computes : by which it does run: one that is left is computed alone; None before its turn.
+    begun : when that was begun, by `time.monotonic`.
     """
 
     entry: SharedQuery
     plan: TensorModel
     members: list[GroupMember] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
+    computes: TensorModel | None = None
+    begun: float = 0.0
+
+    def begin(self, plan: TensorModel) -> None:
+        """Note that it is computed by a plan from now on."""
+        self.computes, self.begun = plan, time.monotonic()
 
     @property
     def priority(self) -> Priority:
