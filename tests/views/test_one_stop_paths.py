@@ -6,8 +6,9 @@ import math
 import random
 
 import numpy as np
+import pytest
 
-from tvm_hetero.platform import Device, Link, Platform
+from tvm_hetero.platform import Device, Link, Platform, path_search
 from tvm_hetero.platform.path_search import PathSearch
 from tvm_hetero.views.one_stop_paths import one_stop
 
@@ -50,3 +51,28 @@ def test_what_is_known_is_what_a_search_of_all_paths_finds() -> None:
                 assert way == (a, found.stops[k], b)
                 assert found.seconds[k] == links[a, way[1]] + links[way[1], b]
     assert certain > 200, "else this compares nothing"
+
+
+def test_links_that_are_all_unlike_are_gone_through_once_for_a_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"d{i}" for i in range(16)]
+    links = tuple(
+        Link(a, b, 1e9 + 1e6 * (16 * i + j))
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+        if (i + j) % 2
+    )
+    platform = Platform(tuple(Device(name, node="n") for name in names), links)
+    looked_at, least = 0, path_search._least
+
+    def counted(figures: set[tuple[float, float]], nbytes: float) -> float:
+        nonlocal looked_at
+        looked_at += len(figures)
+        return least(figures, nbytes)
+
+    monkeypatch.setattr(path_search, "_least", counted)
+    pairs = _pairs(platform)
+    for a, b in pairs:
+        platform.path(names[a], names[b], 1000.0)
+    assert looked_at <= 2 * len(links) and len(pairs) > 100  # it was each of them for each pair

@@ -11,11 +11,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # From a device: whom it has a link to, with latency (s) and bandwidth (bytes/s).
 LinksOf = Callable[[int], Mapping[int, tuple[float, float]]]
 # Searches that are kept: those for a size from each of many devices.
 _MOST_SEARCHES = 512
+# Times over links to each device, for a size, that are kept.
+_MOST_TIMES = 100_000
+T = TypeVar("T", float, "NDArray[np.float64]")
 
 
 class PathFinder:
@@ -30,6 +38,8 @@ class PathFinder:
     def __init__(self, links_of: LinksOf, count: int) -> None:
         self._links_of, self._count = links_of, count
         self._searches: dict[tuple[int, float], PathSearch] = {}
+        self._least: dict[float, float] = {}
+        self._least_into: dict[tuple[int, float], float] = {}
 
     def way(self, src: int, end: int, nbytes: float) -> tuple[int, ...] | None:
         """The devices on the cheapest path, both ends among them; None if no path leads there."""
@@ -46,8 +56,7 @@ class PathFinder:
     def _one_stop(self, src: int, end: int, nbytes: float) -> int | None:
         """The stop of a path of two hops that is cheapest; None where that is not certain.
 
-        Asked where no link joins the two. More hops are no cheaper than the quickest link from the
-        one, any, and one to the other: sums of floats grow with what is summed.
+        Asked where no link joins the two.
         """
         known: list[tuple[float, int]] = []
         nearest = float("inf")
@@ -59,9 +68,25 @@ class PathFinder:
                 known.append((first + (latency + nbytes / bandwidth), there))
         if not known:
             return None
-        to_end, least = _least(self._into[end], nbytes), _least(self._figures, nbytes)
         seconds, stop = min(known)
-        return stop if seconds <= (nearest + least) + to_end else None
+        more = three_hops(nearest, self._quickest(nbytes), self._quickest_into(end, nbytes))
+        return stop if seconds <= more else None
+
+    def _quickest(self, nbytes: float) -> float:
+        """The least time over any link, s: of each size once, since links may be all unlike."""
+        if nbytes not in self._least:
+            self._least[nbytes] = _least(self._figures, nbytes)
+        return self._least[nbytes]
+
+    def _quickest_into(self, end: int, nbytes: float) -> float:
+        """The least time over a link to a device, s."""
+        key = (end, nbytes)
+        if key not in self._least_into:
+            if len(self._least_into) == _MOST_TIMES:
+                self._least_into.clear()
+                self._least.clear()
+            self._least_into[key] = _least(self._into[end], nbytes)
+        return self._least_into[key]
 
     @cached_property
     def _into(self) -> list[set[tuple[float, float]]]:
@@ -76,6 +101,15 @@ class PathFinder:
     def _figures(self) -> set[tuple[float, float]]:
         """Figures of all links."""
         return {figures for into in self._into for figures in into}
+
+
+def three_hops(first: T, any_link: float, last: T) -> T:
+    """What a path of more than two hops takes at least, s; for numbers and for arrays.
+
+    No less than the quickest link from the one end, any, and the quickest to the other, in the
+    order in which a search adds them up: sums of floats grow with what is summed.
+    """
+    return (first + any_link) + last
 
 
 def _least(figures: Iterable[tuple[float, float]], nbytes: float) -> float:

@@ -1,9 +1,9 @@
 """Paths of two hops between devices that no link joins, of all pairs at once.
 
 On hundreds of devices nearly all have links, by a network, and the few pairs without one are best
-joined over one device. That is certain where two hops are no slower than three can be: the quickest
-link from the one, any, and the quickest to the other, in the sums of floats that `Platform.path`
-compares. A search for each pair, source or size took longer than the schedule.
+joined over one device. That is certain where two hops are no slower than three can be
+(`path_search.three_hops`), in the sums of floats that `Platform.path` compares. A search for each
+pair, source or size took longer than the schedule.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tvm_hetero.platform.path_search import three_hops
 from tvm_hetero.views.array_types import BoolArray, FloatArray, IntArray
 
 # Pairs that are looked at together.
@@ -52,7 +53,7 @@ def _one_stop(links: FloatArray, pairs: IntArray) -> OneStop:
     sources, ends = pairs[:, 0], pairs[:, 1]
     sums = links[sources] + links[:, ends].T
     best = sums.min(axis=1)
-    more = (links.min(axis=1)[sources] + links.min()) + links.min(axis=0)[ends]
+    more = three_hops(links.min(axis=1)[sources], float(links.min()), links.min(axis=0)[ends])
     known = np.isfinite(best) & (best <= more)
     several = (sums == best[:, None]).sum(axis=1) > 1
     return OneStop(known, best, several, sums.argmin(axis=1))
