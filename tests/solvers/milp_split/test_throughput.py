@@ -17,10 +17,11 @@ from tests.strategies import problems
 from tvm_hetero.bounds.throughput import module_columns
 from tvm_hetero.bounds.throughput.module_columns import throughput_chain
 from tvm_hetero.check import verified
-from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import solve
+from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.solvers.milp_split.labels import LabelSearch, LabelStep
 from tvm_hetero.solvers.milp_split.lagrangian import best_weights, probe
@@ -233,3 +234,14 @@ def test_without_memory_for_any_placement_it_says_so() -> None:
     problem = _tight(long_chain(4), 4.0)
     with pytest.raises(InfeasibleError, match="whatever modules are put where"):
         split.solve(problem, QUICK)
+
+
+@pytest.mark.parametrize("objective", [THROUGHPUT, Objective("latency")])
+def test_when_the_time_is_up_the_start_is_the_answer(objective: Objective) -> None:
+    problem = long_chain(12).with_objective(objective)
+    start = solve(problem, "single")
+    late = replace(QUICK, start=start, deadline=1e-9, ends=Deadline.after(-1.0))
+    answer = verified(problem, split.solve(problem, late))
+    assert (answer.solver, answer.executions) == ("milp-split", start.executions)
+    with pytest.raises(SolverError, match="time is up"):
+        split.solve(problem, replace(late, start=None))

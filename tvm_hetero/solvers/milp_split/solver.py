@@ -37,6 +37,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.deadline import time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import solver as cpsat
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
@@ -182,7 +183,12 @@ def _by_modules(
 ) -> Schedule:
     problem = instance.problem
     known = None if start is None else of_schedule(instance, start)
-    answer = solve_instance(instance, options, budget, known)
+    try:
+        answer = solve_instance(instance, options, budget, known)
+    except SolverError:
+        if start is None or not time_is_up(options.ends):
+            raise
+        return replace(start, solver=NAME, lower_bound=0.0, status="feasible", seed=options.seed)
     bound = min(answer.low * _ROUNDING, answer.best.value) if problem.batch == 1 else 0.0
     if start is not None and start.value <= answer.best.value:
         return replace(start, solver=NAME, lower_bound=min(bound, start.value), seed=options.seed)

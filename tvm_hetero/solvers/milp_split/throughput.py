@@ -72,7 +72,7 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
     InfeasibleError
         If it is proven that no placement fits.
     SolverError
-        If the time is up before there is a chain of modules.
+        If the time is up before there is a chain of modules, and there is no start.
     """
     if problem.objective.contiguous:
         return None
@@ -81,6 +81,8 @@ def solve(problem: Problem, options: Options, start: Schedule | None) -> Schedul
     try:
         chain = throughput_chain(instance, lambda: now() > until)
     except TimeIsUp:
+        if start is not None:
+            return replace(start, lower_bound=0.0, status="feasible", seed=options.seed)
         raise SolverError(
             f"{NAME}: the time is up before the modules' placements are listed; raise the time "
             "limit"
