@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +18,7 @@ import psutil
 import pytest
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.processes import forked_child
+from tvm_hetero.processes import forked_call, forked_child
 from tvm_hetero.processes.forked_call import ChildFault, ChildLost, call_in_fork
 from tvm_hetero.processes.forked_child import ChildLimits, Section
 from tvm_hetero.processes.step_notes import note_step, notes_steps
@@ -230,3 +232,23 @@ def _run(code: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
+
+
+@pytest.mark.parametrize("in_child", [False, True])
+def test_a_signal_right_after_the_fork_leaves_no_child_and_no_mask(
+    monkeypatch: pytest.MonkeyPatch, in_child: bool
+) -> None:
+    parent, mask = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    before = psutil.Process().children()
+
+    class Interrupting(warnings.catch_warnings):  # type: ignore[type-arg]
+        def __exit__(self, *given: object) -> None:
+            super().__exit__(*given)
+            if (os.getpid() == parent) is not in_child:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(forked_call.warnings, "catch_warnings", Interrupting)
+    with pytest.raises(ChildLost if in_child else KeyboardInterrupt):
+        call_in_fork(lambda: [time.sleep(60) or b""], LIMITS)
+    assert psutil.Process().children() == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask

@@ -20,6 +20,7 @@ import select
 import signal
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from tvm_hetero import errors
 from tvm_hetero.errors import HeteroError
@@ -94,56 +95,65 @@ def call_in_fork(function: Callable[[], Sequence[Section]], limits: ChildLimits)
 
 
 def _call_once(function: Callable[[], Sequence[Section]], limits: ChildLimits) -> list[Section]:
-    page = StepPage()
-    answer = os.memfd_create("tvm_hetero_answer", os.MFD_CLOEXEC)
-    # Until the child has its own handlers, and we are about to wait for it: it would run ours.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    page, answer = StepPage(), -1
+    children: list[int] = []  # the child, until it is reaped
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())  # asked for; nothing is changed yet
     try:
-        child = _fork()
-        if child == 0:
+        answer = os.memfd_create("tvm_hetero_answer", os.MFD_CLOEXEC)
+        # Until the child has its own handlers, and we are about to wait for it: it would run ours.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        _fork(children)
+        if children == [0]:
             be_child(function, limits, page, answer)
-        status = _wait(child, limits, page, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # what came meanwhile is raised here
+        status = _wait(children, limits, page)
         if status:
             raise _lost(status, limits, page.read())
         return _read_answer(answer, page.read())
     finally:
-        os.close(answer)
+        # A signal that another thread took may be raised anywhere above, in the child, too.
+        if children == [0]:
+            os._exit(1)
+        if children:
+            _end(children.pop())
+        if answer >= 0:
+            os.close(answer)
         page.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _fork() -> int:
+def _fork(children: list[int]) -> None:
+    """Fork, and note the child; 0 in the child itself.
+
+    There is no instruction between the fork and the note at which a signal could be raised.
+    """
     with warnings.catch_warnings():
         # Python 3.12 warns of threads; see above.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+        children.extend(islice(iter(os.fork, None), 1))
 
 
-def _wait(child: int, limits: ChildLimits, page: StepPage, mask: set[int | signal.Signals]) -> int:
-    """Take signals again (`mask`), and wait for the end of a child; returns its exit status.
+def _wait(children: list[int], limits: ChildLimits, page: StepPage) -> int:
+    """Wait for the end of the only child, which is reaped; returns its exit status.
 
     Raises
     ------
     ChildLost
-        If it takes too long in all: it is ended.
+        If it takes too long in all: it is still there.
     """
     ended = -1
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # what came meanwhile is raised here
-        ended = os.pidfd_open(child)
+        ended = os.pidfd_open(children[0])
         late = _wait_until_late(ended, limits, page)
     except ProcessLookupError:  # it is reaped already
+        children.clear()
         return 0
-    except BaseException:  # Ctrl-C
-        _end(child)
-        raise
     finally:
         if ended >= 0:
             os.close(ended)
     if late is not None:
-        _end(child)
         raise late
-    return _reap(child)
+    return _reap(children.pop())
 
 
 def _wait_until_late(ended: int, limits: ChildLimits, page: StepPage) -> ChildLost | None:
