@@ -116,7 +116,7 @@ def _allowed(model: onnx.ModelProto, limits: OnnxLimits, draws: bool) -> ChildLi
     given = sum(byte_size(t.data_type, math.prod(t.dims), what) for what, t in all_tensors(model))
     declared = min(_declared(model), limits.weight_bytes)
     # Constants without data are written out at last, as far as they may be (`made_bytes`).
-    written = declared if draws else min(declared, limits.made_bytes)
+    written = declared if draws else min(declared, limits.most_made)
     seconds = _STEP_SECONDS + _SECONDS_A_NODE * len(model.graph.node)
     return ChildLimits(
         memory=_MEMORY + _COPIES * given + _FEW_COPIES * written,

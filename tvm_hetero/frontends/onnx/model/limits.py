@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tvm_hetero.util.units import parse_bytes
 
 MADE_BYTES = "TVM_HETERO_MADE_BYTES"
 """The environment variable by which every verb takes another `OnnxLimits.made_bytes`."""
 
-
-def _made_bytes() -> int:
-    """What the environment says, else 640 MiB."""
-    return parse_bytes(os.environ.get(MADE_BYTES, 640 * 2**20), MADE_BYTES)
+_MADE_BYTES = 640 * 2**20
 
 
 @dataclass(frozen=True)
@@ -28,10 +25,10 @@ class OnnxLimits:
     weight_bytes : int
         Sum over all constants: initializers, ``Constant`` and ``ConstantOfShape`` nodes,
         external data.
-    made_bytes : int
+    made_bytes : int, optional
         Sum over all constants that folding and rewriting make, besides eight times what the
-        file brings; constants that are made and dropped count too.  The environment variable
-        ``TVM_HETERO_MADE_BYTES`` gives another default.
+        file brings; constants that are made and dropped count too.  None: what the environment
+        variable ``TVM_HETERO_MADE_BYTES`` says when a model is read, else 640 MiB.
     nodes : int
         Number of nodes.
     rank : int
@@ -40,9 +37,22 @@ class OnnxLimits:
 
     file_bytes: int = 2**31 - 1
     weight_bytes: int = 16 * 2**30
-    made_bytes: int = field(default_factory=_made_bytes)
+    made_bytes: int | None = None
     nodes: int = 100_000
     rank: int = 64
+
+    @property
+    def most_made(self) -> int:
+        """`made_bytes`, as it is now.
+
+        Raises
+        ------
+        FormatError
+            The environment says no number of bytes.
+        """
+        if self.made_bytes is not None:
+            return self.made_bytes
+        return parse_bytes(os.environ.get(MADE_BYTES, _MADE_BYTES), MADE_BYTES)
 
 
 MAX_ELEMENTS = 2**63 - 1

@@ -29,7 +29,7 @@ class MadeBytes:
 
     def __init__(self, tensors: Iterable[TensorProto], limits: OnnxLimits = DEFAULT_LIMITS) -> None:
         given = sum(byte_size(t.data_type, math.prod(t.dims), "a constant") for t in tensors)
-        self.most = limits.made_bytes + _COPIES * given
+        self.most = limits.most_made + _COPIES * given
         self._left = self.most
 
     def charge(self, size: int, what: str) -> None:
