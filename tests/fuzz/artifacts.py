@@ -61,13 +61,13 @@ class Whole(NamedTuple):
 
 
 @cache
-def trap() -> Path:
+def trap() -> bytes:
     """A library that ends the process that loads it."""
-    folder = Path(tempfile.mkdtemp(prefix="tvm-hetero-fuzz-"))
-    (folder / "trap.c").write_text(_TRAP)
-    made = folder / "trap.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, folder / "trap.c"], check=True)
-    return made
+    with tempfile.TemporaryDirectory(prefix="tvm-hetero-fuzz-") as place:
+        source, made = Path(place, "trap.c"), Path(place, "trap.so")
+        source.write_text(_TRAP)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", made, source], check=True)
+        return made.read_bytes()
 
 
 def broken_artifact(seed: int, source: Path, folder: Path) -> bool:
@@ -93,7 +93,7 @@ def _damage(folder: Path, sealed: bool, rng: random.Random) -> None:
     elif what < 0.2:
         _exchange(path, rng.choice(files))
     elif what < 0.3 and not sealed:
-        _set_trap(rng.choice([path, *folder.glob("*.so")]), rng)
+        _set_trap(rng.choice([path, *folder.glob("*.so")]), folder.with_name("trap.so"), rng)
     elif what < 0.4:
         _change_manifest(folder / "manifest.json", rng)
     elif _is_readable(path):
@@ -108,12 +108,13 @@ def _exchange(one: Path, other: Path) -> None:
         between.rename(other)
 
 
-def _set_trap(path: Path, rng: random.Random) -> None:
+def _set_trap(path: Path, outside: Path, rng: random.Random) -> None:
     path.unlink()
     if rng.random() < 0.5:
-        path.symlink_to(trap())
+        outside.write_bytes(trap())
+        path.symlink_to(outside.absolute())
     else:
-        shutil.copyfile(trap(), path)
+        path.write_bytes(trap())
 
 
 def _change(path: Path, rng: random.Random) -> None:

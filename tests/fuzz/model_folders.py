@@ -31,6 +31,7 @@ from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.frontends.huggingface.encoders.config import is_encoder
 from tvm_hetero.frontends.huggingface.encoders.importer import encoder_from_huggingface
 from tvm_hetero.serve.text.folder import read_texts
+from tvm_hetero.util.leftovers import make_folder
 
 # The threads of the package tokenizers do not live on in a child.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -42,7 +43,7 @@ _LARGEST = 1 << 24  # a sparse file is changed no more
 @cache
 def _decoder(family: str, files: int) -> Path:
     """A folder that is right."""
-    folder = tiny(family, Path(tempfile.mkdtemp(prefix="tvm-hetero-fuzz-")), files=files)
+    folder = tiny(family, make_folder("tvm-hetero-fuzz-"), files=files)
     write_texts(folder)
     (folder / "generation_config.json").write_text('{"eos_token_id": [2, 3], "temperature": 0.6}')
     (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
@@ -53,7 +54,7 @@ def _decoder(family: str, files: int) -> Path:
 def _encoder(family: str) -> Path:
     import transformers
 
-    folder = Path(tempfile.mkdtemp(prefix="tvm-hetero-fuzz-"))
+    folder = make_folder("tvm-hetero-fuzz-")
     sizes = {
         "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
         "num_attention_heads": 4, "image_size": 16, "patch_size": 8, "vocab_size": 50,

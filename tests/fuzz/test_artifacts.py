@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.cpp.cpp_build import example_program
+from tests.fuzz import model_folders
 from tests.fuzz.artifacts import (
     Whole,
     attempt,
@@ -20,6 +22,7 @@ from tests.fuzz.artifacts import (
 )
 from tests.fuzz.limited import FAULT, REFUSED
 from tvm_hetero.artifact.executable import Executable
+from tvm_hetero.util import leftovers
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +44,25 @@ def test_there_is_an_answer_to_each(whole: Whole) -> None:
 def test_a_changed_library_is_refused_before_it_is_loaded(whole: Whole, tmp_path: Path) -> None:
     """With a hash that fits it is loaded, being trusted; so the harness would notice."""
     folder = Path(shutil.copytree(whole.folder, tmp_path / "net.hetero"))
-    shutil.copyfile(trap(), folder / "big.so")
+    (folder / "big.so").write_bytes(trap())
     for loads in (load_in_python, load_in_cpp):
         assert loads(whole, folder, False).status == REFUSED
         shutil.rmtree(tmp_path / "inputs", ignore_errors=True)
     seal(folder)
     assert load_in_python(whole, folder, True).told == "no answer"
     assert "status 99" in load_in_cpp(whole, folder, True).told
+
+
+def test_nothing_is_left_behind(
+    whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    trap.cache_clear()
+    for seed in (6, 17):
+        attempt(seed, whole)
+    assert trap.cache_info().currsize
+    model_folders._decoder.cache_clear()
+    model_folders.attempt(0)
+    # What several share is removed at the end of the process.
+    assert set(tmp_path.iterdir()) <= leftovers._MADE.keys()
+    model_folders._decoder.cache_clear()

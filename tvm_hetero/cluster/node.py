@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +46,7 @@ with without_torch():  # a node's process begins with this module
     from tvm_hetero.executor.tensors import as_array
     from tvm_hetero.platform.host import available_cores
     from tvm_hetero.platform.model import Platform
+    from tvm_hetero.util.leftovers import make_folder, remove
 
 # Sends a message to a process: a node by its name, or the driver.
 Send = Callable[[str, Message], None]
@@ -125,7 +124,7 @@ class Node:
         if relative.is_absolute() or ".." in relative.parts:
             raise ArtifactError(f"part {part!r}: names a file outside of itself: {file!r}")
         if part not in self._folders:
-            self._folders[part] = Path(tempfile.mkdtemp(prefix=f"tvm_hetero.{self.name}."))
+            self._folders[part] = make_folder(f"tvm_hetero.{self.name}.")
         path = self._folders[part] / relative
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as out:
@@ -151,7 +150,7 @@ class Node:
         if part not in self._folders:
             raise UsageError(f"node {self.name!r} got no files of part {part!r}; send them first")
         executor = load(self._folders[part])
-        shutil.rmtree(self._folders.pop(part))
+        remove(self._folders.pop(part))
         started = _Started(executor, tuple(inputs), tuple(slots))
         for group in range(groups if executor.states else 0):
             state = executor.new_state()
@@ -207,7 +206,7 @@ class Node:
         self._parts.clear()
         self._tensors.clear()
         while self._folders:
-            shutil.rmtree(self._folders.popitem()[1], ignore_errors=True)
+            remove(self._folders.popitem()[1])
 
     def _work(self, work: PartWork, send: Send) -> None:
         """Compute a part and send what it makes to those that read it."""
