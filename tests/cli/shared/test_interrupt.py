@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from tests.waiting import LIMIT
+from tvm_hetero.cli.shared.interrupt import interruptible
 
 # Pressed: after how many seconds; the block waits for `end`, or for searches to be stopped.
 _PROGRAM = """
@@ -104,6 +107,13 @@ def test_an_answer_that_cannot_be_given_is_an_error(
     assert found == (status, f"given {bool(presses)}")
 
 
+@pytest.mark.parametrize(
+    ("ending", "status"), [("SystemExit(3)", 3), ("SystemExit", 0), ("KeyboardInterrupt", 130)]
+)
+def test_what_ends_programs_ends_this_one(ending: str, status: int) -> None:
+    assert run([], latest=0.02, giving=f"raise {ending}") == (status, "given False")
+
+
 def test_who_reads_no_further_has_the_answer() -> None:
     assert run([], latest=0.02, giving="raise BrokenPipeError") == (0, "given False")
 
@@ -128,3 +138,40 @@ def test_a_block_is_not_begun_after_a_signal() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.endswith("tvm_hetero.processes.signals.Interrupted\n")
     assert not done.stdout
+
+
+@pytest.mark.parametrize("owner", ["signal.signal", "os.dup", "threading.Thread.start"])
+def test_a_block_that_cannot_be_begun_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, owner: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no more of those")
+
+    signal.set_wakeup_fd(before := signal.set_wakeup_fd(-1))
+    handler, opened = signal.getsignal(signal.SIGINT), os.listdir("/proc/self/fd")
+    with monkeypatch.context() as changed, pytest.raises(OSError, match="no more of those"):
+        changed.setattr(owner, fail)
+        with interruptible(lambda _: False):
+            pytest.fail("it began")
+    assert os.listdir("/proc/self/fd") == opened
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.set_wakeup_fd(before) == before
+
+
+def test_without_another_thread_the_answer_is_given_later() -> None:
+    giving = "threading.Thread.start = was"
+    lacking = """
+def lack(self):
+    threading.Thread.start = was
+    raise RuntimeError("can't start new thread")
+was = threading.Thread.start
+with interrupt.interruptible(give, latest) as interruption:
+    threading.Thread.start = lack
+"""
+    code = _PROGRAM.format(
+        presses=[], listens=False, known=True, end=60.0, patience=60, latest=0.02, ours=True,
+        giving=giving,
+    )  # fmt: skip
+    code = code.replace("\nwith interrupt.interruptible(give, latest) as interruption:\n", lacking)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "given False\n", "")

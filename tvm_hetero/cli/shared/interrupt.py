@@ -83,27 +83,35 @@ def interruptible(give: Give, latest: float | None = None) -> Iterator[Interrupt
         yield interruption  # signals are the main thread's
         return
     reader, writer = socket.socketpair()
-    writer.setblocking(False)
+    with reader, writer:
+        writer.setblocking(False)
+        listener = _Listener(reader, interruption, give, latest if the_watch() else None)
+        try:
+            with writer, _signals_at(writer) as others:
+                if _is_ending():
+                    raise Interrupted
+                listener.begin(others)
+                try:
+                    yield interruption
+                finally:
+                    interruption.answering.acquire()
+        finally:
+            listener.finish()  # it has read that the writer is closed
+
+
+@contextmanager
+def _signals_at(writer: socket.socket) -> Iterator[int]:
+    """Let signals arrive at a socket, and Ctrl-C raise nothing; gives where they did before."""
+    handler = signal.getsignal(signal.SIGINT)
     # In this order: what the watch has heard at its own wakeup file its handler has heard too.
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    # Other handlers would raise, and what was found so far would be lost.
-    handler = signal.signal(signal.SIGINT, _leave_to_listener)
-    if _is_ending():
-        signal.set_wakeup_fd(before)
-        signal.signal(signal.SIGINT, handler)
-        raise Interrupted
-    listener = _Listener(reader, interruption, give, latest if the_watch() else None, before)
-    listener.start()
     try:
-        yield interruption
+        # Other handlers would raise, and what was found so far would be lost.
+        signal.signal(signal.SIGINT, _leave_to_listener)
+        yield before
     finally:
-        interruption.answering.acquire()
         signal.set_wakeup_fd(before)
         signal.signal(signal.SIGINT, handler)
-        writer.close()  # the listener reads the end
-        listener.join()
-        reader.close()
-        allow_searches()
 
 
 def show_cursor() -> str:
@@ -124,13 +132,24 @@ class _Listener(threading.Thread):
         interruption: Interruption,
         give: Give,
         latest: float | None,
-        others: int,
     ) -> None:
         super().__init__(daemon=True)
-        self._others = others  # where signals that are not ours are heard
+        self._others = -1  # where signals that are not ours are heard
         self._reader, self._interruption = reader, interruption
         self._give, self._latest = give, latest
         self._stdout = os.dup(1)
+
+    def begin(self, others: int) -> None:
+        """Listen; what is not meant for us is passed on to these (a file, or -1)."""
+        self._others = others
+        self.start()
+
+    def finish(self) -> None:
+        """After the block, which may not have begun."""
+        if self.ident is not None:
+            self.join()
+            allow_searches()
+        os.close(self._stdout)
 
     def run(self) -> None:
         """Listen until the block is over."""
@@ -141,7 +160,6 @@ class _Listener(threading.Thread):
                 if self._latest is not None and time.monotonic() >= self._latest:
                     self._answer()
             elif not (numbers := self._reader.recv(1)):
-                os.close(self._stdout)
                 return
             elif numbers[0] == signal.SIGINT and not _is_ending():
                 self._interrupt()
@@ -161,17 +179,20 @@ class _Listener(threading.Thread):
         """Let the answer that is known be given, unless it is being given."""
         self._latest = time.monotonic() + _AGAIN
         if self._interruption.answering.acquire(blocking=False):
-            threading.Thread(target=self._give_and_end, daemon=True).start()
+            try:
+                threading.Thread(target=self._give_and_end, daemon=True).start()
+            except RuntimeError:  # no more threads now: it is asked again in a moment
+                self._interruption.answering.release()
 
     def _give_and_end(self) -> None:
         """Give the answer, and end the process; where there is none, let the block go on."""
         interrupted = self._interruption.happened
-        os.dup2(self._stdout, 1)  # a solver that is chatty may have turned it elsewhere
         try:
+            os.dup2(self._stdout, 1)  # a solver that is chatty may have turned it elsewhere
             given = self._give(interrupted)
         except BrokenPipeError:  # who reads it has enough
             given = True
-        except Exception as error:
+        except BaseException as error:  # whatever it is, the block waits for this thread
             _end(_explain(error))
         if given or interrupted:
             _end(INTERRUPTED if interrupted else 0)
@@ -184,8 +205,12 @@ def _is_ending() -> bool:
     return watch is not None and bool(watch.number)
 
 
-def _explain(error: Exception) -> int:
+def _explain(error: BaseException) -> int:
     """Say why the answer was not given, as `cli.main` does; returns the exit status."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+        return error.code or 0
     with suppress(Exception):  # nobody reads that either; the process ends all the same
         if isinstance(error, HeteroError):
             complain("error", error)
