@@ -53,7 +53,8 @@ def query_streams(
 def replay_watched(
     scheduler: Scheduler, queries: Sequence[Query], deviation: Deviation | None = None
 ) -> list[QueryOutcome]:
-    """Replay; after every event places are free or owned, each once, by who runs."""
+    """Replay; after every event places are free or owned, each once, by who runs; somebody does
+    if somebody waits (by which `MalleableShares._shares` knows that there are others)."""
     decide, giving = scheduler._decide, set[int]()
 
     def watched(now: float) -> list[ShareDecision]:
@@ -69,6 +70,7 @@ def replay_watched(
         giving.update(n for n, each in scheduler.running.items() if each.given_up)
         assert {o for o in owners if o is not None} == set(scheduler.running)
         assert scheduler.pool.free == owners.count(None)
+        assert scheduler.running or not scheduler.waiting
         return decisions
 
     scheduler._decide = watched  # type: ignore[method-assign]

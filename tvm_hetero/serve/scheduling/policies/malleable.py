@@ -276,6 +276,8 @@ class MalleableShares(Scheduler):
         if found[-1][0] > self.most:
             found = tuple(each for each in found if each[0] <= self.most)
         if query.deadline == math.inf:
+            # A batch's own members are here while it is asked for (`exchange`), too; but they wait
+            # because something else runs.
             here = self.running.keys() | self._waiting.keys()
             others = self.pressure.has_deadlines or bool(here - {query.number})
             options = self.options
