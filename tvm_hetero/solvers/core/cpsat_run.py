@@ -46,7 +46,11 @@ class CpsatBudget:
 
     def exhausted(self) -> bool:
         """Whether nothing worth a call is left."""
-        return self.work < _LEAST_WORK or now() > self.deadline
+        return self.work < _LEAST_WORK or self.late()
+
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return now() > self.deadline
 
 
 @dataclass(frozen=True)

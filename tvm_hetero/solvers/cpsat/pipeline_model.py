@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.solvers.cpsat.placement_model import PlacementModel
 from tvm_hetero.views.instance import Instance
@@ -28,17 +29,19 @@ if TYPE_CHECKING:
 
 
 class PipelineModel(PlacementModel):
-    """The model at the head of this file."""
+    """The model at the head of this file; arguments and errors as of `PlacementModel`."""
 
-    def __init__(self, instance: Instance, ticks: Ticks, most: float) -> None:
-        super().__init__(instance, ticks, most)
+    def __init__(self, instance: Instance, ticks: Ticks, most: float, late: Late = never) -> None:
+        super().__init__(instance, ticks, most, late)
         self.used = sorted({d for row in instance.devices for d in row})
         self.stages = range(len(self.used))
         self.staged = [g for g in instance.groups if g[0] not in instance.terminals]
         self.at: dict[tuple[int, int], cp_model.IntVar] = {}
         self.early: dict[tuple[int, int], cp_model.IntVar] = {}
         self._add_order()
+        check_late(late)
         self._add_prefixes()
+        check_late(late)
         self._link()
 
     def _add_order(self) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.views.instance import Hop, Instance
 
@@ -27,9 +28,20 @@ if TYPE_CHECKING:
 
 
 class PlacementModel:
-    """The model at the head of this file; `most` is a value that is already known (s)."""
+    """The model at the head of this file.
 
-    def __init__(self, instance: Instance, ticks: Ticks, most: float) -> None:
+    Parameters
+    ----------
+    most : a value that is already known (s).
+    late : whether the time is up: of dozens of devices the hops alone take seconds.
+
+    Raises
+    ------
+    TimeIsUp
+        If it is before all is written.
+    """
+
+    def __init__(self, instance: Instance, ticks: Ticks, most: float, late: Late = never) -> None:
         from ortools.sat.python import cp_model
 
         self.instance = instance
@@ -41,9 +53,11 @@ class PlacementModel:
         self.needs: dict[tuple[int, int], cp_model.IntVar] = {}
         self._add_placement()
         for t in range(len(instance.tensors)):
+            check_late(late)
             self._add_tensor(t)
         self._add_loads()
         self._add_memory()
+        check_late(late)
 
     def _add_placement(self) -> None:
         """One device a group: the tasks of a color share their variables."""
@@ -108,6 +122,9 @@ class PlacementModel:
     def _add_memory(self) -> None:
         """Every device holds its weights and all that is made on or copied to it."""
         instance = self.instance
+        copied: dict[int, list[cp_model.LinearExpr]] = {}
+        for (t, hop), y in self.y.items():
+            copied.setdefault(hop[1], []).append(instance.tensors[t].nbytes * y)
         for d, limit in enumerate(instance.capacity):
             if limit is None or instance.memory_of[d] != d:
                 continue
@@ -120,9 +137,7 @@ class PlacementModel:
             if shared:
                 held += self._in_shared(d)
             else:
-                held += [
-                    instance.tensors[t].nbytes * y for (t, hop), y in self.y.items() if hop[1] == d
-                ]
+                held += copied.get(d, [])
             self.model.add(sum(held) <= limit)
 
     def _in_shared(self, memory: int) -> list[cp_model.LinearExpr]:
@@ -150,8 +165,9 @@ class PlacementModel:
         for (t, k), need in self.needs.items():
             there = any(placement[w] == k for w in instance.tensors[t].readers)
             self.model.add_hint(need, int(there))
+        made = [frozenset(instance.hops(t, placement)) for t in range(len(instance.tensors))]
         for (t, hop), y in self.y.items():
-            self.model.add_hint(y, int(hop in instance.hops(t, placement)))
+            self.model.add_hint(y, int(hop in made[t]))
 
     def read(self, solver: cp_model.CpSolver) -> list[int]:
         """The placement of a solution."""

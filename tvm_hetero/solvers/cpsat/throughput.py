@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from tvm_hetero.bounds.core.time_is_up import Late, TimeIsUp, check_late
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -43,8 +44,11 @@ def solve(
     """
     instance = instance_of(problem)
     most = math.inf if start is None else start.value
-    ticks = _resolution(instance, most)
-    model = _model(instance, ticks, most)
+    try:
+        ticks = _resolution(instance, most, budget.late)
+        model = _model(instance, ticks, most, budget.late)
+    except TimeIsUp:
+        return _known(problem, options, start, 0.0)
     symmetry = symmetry_of(instance, options.symmetry)
     weigh = weight(instance, options.symmetry, lambda v, d: ticks.ticks(instance.seconds[v][d]))
     add_orderings(model.model, model.x, symmetry, weigh)
@@ -61,37 +65,49 @@ def solve(
         )
         if start is None or found.value < start.value:
             return found
-    if start is not None:
-        return make_schedule(
-            problem, "cpsat", start.executions, start.copies, lower_bound=bound, seed=options.seed
-        )
-    if outcome.infeasible:
+    if start is None and outcome.infeasible:
         what = "placement" if problem.batch == 1 else "placement of whole batches"
         raise InfeasibleError(
             f"cpsat proved that no {what} keeps within memory and links (in steady state every "
             "tensor made on or copied to a device counts); add memory or links",
             proven=problem.batch == 1,
         )
-    raise SolverError(
-        f"cpsat found no placement within its time limit of {format_seconds(options.time_limit)}; "
-        "give it more time"
+    return _known(problem, options, start, bound)
+
+
+def _known(problem: Problem, options: Options, start: Schedule | None, bound: float) -> Schedule:
+    """The start, with what is proven.
+
+    Raises
+    ------
+    SolverError
+        If there is none.
+    """
+    if start is None:
+        limit = format_seconds(options.time_limit)
+        raise SolverError(
+            f"cpsat found no placement within its time limit of {limit}; give it more time"
+        )
+    return make_schedule(
+        problem, "cpsat", start.executions, start.copies, lower_bound=bound, seed=options.seed
     )
 
 
-def _model(instance: Instance, ticks: Ticks, most: float) -> PlacementModel:
+def _model(instance: Instance, ticks: Ticks, most: float, late: Late) -> PlacementModel:
     """The model of free placement, or that of contiguous stages where they are asked for."""
     if instance.problem.objective.contiguous:
-        return PipelineModel(instance, ticks, most)
-    return PlacementModel(instance, ticks, most)
+        return PipelineModel(instance, ticks, most, late)
+    return PlacementModel(instance, ticks, most, late)
 
 
-def _resolution(instance: Instance, most: float) -> Ticks:
+def _resolution(instance: Instance, most: float, late: Late) -> Ticks:
     """Ticks for loads: as many activities as there are tasks and hops, and the mean load."""
     devices = range(len(instance.names))
     least = [min(s for s in row if s < math.inf) for row in instance.seconds]
     durations = [s for row in instance.seconds for s in row if s < math.inf]
     count = len(instance)
     for flow in instance.tensors:
+        check_late(late)
         routes = [
             instance.route(j, k, flow.nbytes) or ()
             for j in instance.devices[flow.maker]
