@@ -11,8 +11,8 @@ the interpreter has started on (of the zoo, where all modules are loaded). *Kept
 or 1 s. Other programs take their part of a machine that is shared, so the clock that the command
 looks at is the processor time that it has used (`limit_keeping/processor_clock.c`): `seconds` is
 what it would take alone, all threads together; `wall_seconds` what it took beside the `load`. Of a
-row that is not kept, `late_in` says who was at work when the time was up. A row that has no answer
-says why in `error`.
+row that is not kept, `late_in` says who was at work when the time was up, and `late_seen` for how
+many seconds somebody was. A row that has no answer says why in `error`.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ NETWORKS = (
 SIZES = ((5_000, (1.0, 5.0)), (10_000, (5.0, 60.0)), (100_000, (60.0,)))
 # Packages that solvers import when they are asked.
 _SOLVING = ("solvers", "bounds", "views", "check", "report", "cli")
+# What those import when they need it.
+_LIBRARIES = ("scipy.optimize", "scipy.sparse", "ortools.sat.python.cp_model")
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
@@ -125,6 +127,8 @@ def _size(problem: Problem) -> Row:
 
 def _load_modules() -> None:
     """Import what a command may import, so that no fork has to."""
+    for name in _LIBRARIES:
+        importlib.import_module(name)
     for name in _SOLVING:
         package = importlib.import_module(f"tvm_hetero.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

@@ -148,12 +148,12 @@ def _row(folder: Path, limit: float) -> Row:
     lines = [line.strip() for line in (folder / "said").read_text().splitlines() if line.strip()]
     row: Row = {"limit": limit, "load": round(os.getloadavg()[0], 1)}
     if not (folder / "taken.json").exists():
-        where = _late_in(folder / "places")
-        return row | {"kept": False, "late_in": where, "error": ": ".join(["died", *lines[-1:]])}
+        error = ": ".join(["died", *lines[-1:]])
+        return row | {"kept": False, **seen_late(folder / "places"), "error": error}
     row |= json.loads((folder / "taken.json").read_text())
     row["kept"] = is_kept(row["seconds"], limit)
     if not row["kept"]:
-        row["late_in"] = _late_in(folder / "places")
+        row |= seen_late(folder / "places")
     if row.pop("status"):
         return row | {"error": lines[-1] if lines else "no word"}
     found = json.loads((folder / "schedule.json").read_text(encoding="utf-8"))
@@ -161,12 +161,15 @@ def _row(folder: Path, limit: float) -> Row:
     return row | {"why": [line for line in lines if "stopped:" in line][-1:]}
 
 
-def _late_in(places: Path) -> str:
-    """Which of our functions was at work most often after the limit, innermost first."""
+def seen_late(places: Path) -> Row:
+    """Which of our functions was at work most often after the limit, innermost first, and for how
+    many seconds somebody was.
+    """
     looks = re.split(r"(?:Current thread|Stack) ", places.read_text())[1:]
     ours = [re.findall(r"/tvm_hetero/.*/(\w+)\.py\", line \d+ in (\w+)", look) for look in looks]
     found = Counter(" < ".join(f"{file}.{name}" for file, name in row[:4]) for row in ours)
-    return found.most_common(1)[0][0] if found else ""
+    most = found.most_common(1)[0][0] if found else ""
+    return {"late_in": most, "late_seen": round(_LOOK * len(looks), 2)}
 
 
 if __name__ == "__main__":

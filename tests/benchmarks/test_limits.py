@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import limits
-from benchmarks.limit_keeping.timed_call import exec_call, preload
+from benchmarks.limit_keeping.timed_call import exec_call, preload, seen_late
 from benchmarks.limit_keeping.zoo_cases import all_cases, sample_cases
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
@@ -31,6 +31,16 @@ def test_a_call_by_the_processor_s_clock_has_its_answer_and_why_it_stopped(tmp_p
     assert row["kept"], json.dumps(row)
     assert 0 <= row["gap"] < 1
     assert row["why"][0].startswith("stopped: ")
+
+
+def test_who_was_at_work_after_the_limit(tmp_path: Path) -> None:
+    look = "Current thread 0x01 (most recent call first):\n"
+    frame = '  File "/x/tvm_hetero/bounds/loads.py", line 3 in {}\n'
+    library = '  File "/x/scipy/_linprog.py", line 3 in linprog\n'
+    (tmp_path / "places").write_text(
+        look + library + frame.format("load_of") + look + frame.format("load_of") + look + library
+    )
+    assert seen_late(tmp_path / "places") == {"late_in": "loads.load_of", "late_seen": 0.15}
 
 
 def test_the_zoo_s_cases_are_all_there_and_a_seed_is_a_sample() -> None:
