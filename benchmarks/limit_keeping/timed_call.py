@@ -119,10 +119,12 @@ def call(folder: Path, limit: float) -> None:
         if has_processor_clock():
             ctypes.CDLL(None)[_USE]()
         used, began, wall = time.process_time(), time.monotonic(), _wall()
+        system = os.times().system
         status = app(["schedule", *files, "--time-limit", str(limit)], standalone_mode=False)
         taken = {
             "seconds": time.monotonic() - began,
             "cpu_seconds": time.process_time() - used,
+            "system_seconds": round(os.times().system - system, 2),
             "wall_seconds": _wall() - wall,
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "status": status or 0,
