@@ -39,6 +39,7 @@ from tvm_hetero.kernels.rowwise.reducers import schedule_extremes
 from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
 from tvm_hetero.kernels.rules.cpu_rules import Rule as CpuRule
 from tvm_hetero.kernels.rules.gpu import schedule_gpu
+from tvm_hetero.kernels.rules.gpu_one_thread import is_bound, on_one_thread
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
 from tvm_hetero.kernels.tir.conditions import schedule_under_conditions
@@ -169,6 +170,8 @@ def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
         yield "recurrent", lambda: _written(func, recurrence_on_gpu(recurrence))
     yield "dlight", lambda: schedule_gpu(func, target, specialised=True)
     yield "dlight fallback", lambda: schedule_gpu(func, target, specialised=False)
+    if not is_bound(func):
+        yield "one thread", lambda: on_one_thread(func)
 
 
 def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:

@@ -47,9 +47,9 @@ from tvm_hetero.kernels.cpu import (  # kernels that come here have their operat
 )
 from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.cpu.lets_outside import bind_outside
-from tvm_hetero.kernels.cuda_compiler import exact_cuda
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
+from tvm_hetero.kernels.tir.cuda_compiler import exact_cuda
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
@@ -76,7 +76,7 @@ def build(mod: tvm.IRModule, target: Target) -> tvm.runtime.Module:
     RuntimeError, ValueError, TypeError
         What TVM raises where a kernel cannot be compiled.
     PlatformError
-        If there is no compiler for the target (see `kernels.cuda_compiler`).
+        If there is no compiler for the target (see `kernels.tir.cuda_compiler`).
     """
     with exact_cuda(target):
         return tirx.build(mod, target=target, pipeline=PIPELINE)

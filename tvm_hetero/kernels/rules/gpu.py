@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import tvm
 from tvm import s_tir, tirx
 
+from tvm_hetero.kernels.rules.gpu_one_thread import is_bound
 from tvm_hetero.kernels.tir.block_roles import blocks_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def schedule_gpu(func: tirx.PrimFunc, target: Target, *, specialised: bool) -> t
         A GPU target.
     specialised
         Try the rules for products and reductions before Fallback.
+
+    Raises
+    ------
+    ValueError
+        If no rule takes it.
     """
     from tvm.s_tir import dlight
 
@@ -43,7 +49,10 @@ def schedule_gpu(func: tirx.PrimFunc, target: Target, *, specialised: bool) -> t
         specialised = False
     with target:
         chosen = [*(rules if specialised else []), gpu.Fallback()]
-        return dlight.ApplyDefaultSchedule(*chosen)(mod)["main"]
+        done = dlight.ApplyDefaultSchedule(*chosen)(mod)["main"]
+    if not is_bound(done):
+        raise ValueError("no rule binds it to threads")
+    return done
 
 
 def _reduces_several(func: tirx.PrimFunc) -> bool:

@@ -1,0 +1,149 @@
+"""Every kernel of models on the first GPU and on a core, on the same values: what differs.
+
+    python -m benchmarks.gpu_kernels [--models NAME,NAME] [--suite REGEX] [--jobs N]
+
+Needs a CUDA device and nvcc. Kernels are compiled and run one by one, past the executor, so that a
+kernel's fault and the executor's are told apart. Models are the light ones of the onnx package, and
+those tests of its backend suite whose names match. Prints a line for each that differs, and each
+that is refused. The exit status is 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import tvm
+from tvm import tirx
+from tvm.target import Target
+
+from benchmarks.conforming.engines import cpu_and_gpu
+from benchmarks.conforming.suite import suite_tests
+from benchmarks.conforming.variants import with_constants
+from benchmarks.execution.argument_types import names_of, pattern
+from tvm_hetero.cost_models.kernels_alone.profile_worker import sample
+from tvm_hetero.devices.target import device_target
+from tvm_hetero.errors import HeteroError
+from tvm_hetero.frontends.onnx import from_onnx, light_models
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.cpu.compilation import build
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.processes.torch_import import hide_torch
+
+# By how much of the greatest value sums in another order may differ.
+TOLERANCE = 1e-4
+Kernel = tuple[str, str, str]  # model, name, function as TVM saves it
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare, print what differs; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    kernels = [each for name, model in _models(options) for each in kernels_of(name, model)]
+    kernels = list({text: (name, kernel, text) for name, kernel, text in kernels}.values())
+    print(f"{len(kernels)} kernels", flush=True)
+    context = multiprocessing.get_context("spawn")
+    faults = 0
+    with context.Pool(options.jobs, hide_torch, maxtasksperchild=50) as pool:
+        for (model, name, _), found in zip(kernels, pool.imap(compared, kernels), strict=True):
+            if found:
+                faults += 1
+                print(f"{model} {name}: {found}", flush=True)
+    print(f"{faults} differ or are refused")
+    return 1 if faults else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--models", type=names_of(light_models()), default=())
+    parser.add_argument("--suite", type=pattern, help="tests whose names have this in them")
+    parser.add_argument("--jobs", type=int, default=2)
+    return parser
+
+
+def _models(options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
+    """The models asked for, by name, as modules; tests that are refused are left out."""
+    for name in options.models:
+        yield name, from_onnx(light_models()[name], random_weights=0)
+    for test in suite_tests() if options.suite else ():
+        if options.suite.search(test.name):
+            model = with_constants(test, test.parameters).model
+            with suppress(HeteroError):
+                yield test.name, from_onnx(onnx.load_from_string(model))
+
+
+def kernels_of(name: str, module: tvm.IRModule) -> list[Kernel]:
+    """The kernels of a model, lowered for a core and the GPU."""
+    lowered = LowerToTasks(list(targets().values()))(module)
+    return [
+        (name, gv.name_hint, str(tvm.ir.save_json(func)))
+        for gv, func in lowered.functions_items()
+        if isinstance(func, tirx.PrimFunc)
+    ]
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """The targets of a core and of the GPU, by kind."""
+    found = {device.kind: device_target(device) for device in cpu_and_gpu().devices}
+    return {kind: Target(target, host="llvm") for kind, target in found.items()}
+
+
+def compared(kernel: Kernel) -> str:
+    """What is wrong with a kernel on the GPU; empty if nothing is."""
+    func = tvm.ir.load_json(kernel[2])
+    given = _arguments(func)
+    try:
+        here, there = _called(func, "llvm", given), _called(func, "cuda", given)
+    except Exception as error:
+        return f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"
+    for i, (mine, other) in enumerate(zip(there, here, strict=True)):
+        if difference := _difference(mine, other):
+            return f"argument {i} of {len(given)}: {difference}"
+    return ""
+
+
+def _arguments(func: Any) -> list[np.ndarray[Any, Any]]:
+    return [
+        sample(i, [int(extent) for extent in var.ty.shape], str(var.dtype))
+        for i, var in enumerate(func.params)
+    ]
+
+
+def _called(
+    func: Any, kind: str, given: Sequence[np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]]:
+    """What a kernel makes of its arguments on a core or on the GPU."""
+    target = targets()[kind]
+    kernel = schedule_kernel(func, target).with_attr("global_symbol", "kernel")
+    library = build(tvm.IRModule({"kernel": kernel}), target)
+    device = tvm.cpu() if kind == "llvm" else tvm.cuda(0)
+    arguments = [tvm.runtime.tensor(each, device) for each in given]
+    library["kernel"](*arguments)
+    device.sync()
+    return [each.numpy() for each in arguments]
+
+
+def _difference(mine: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> str:
+    """How two arrays differ beyond rounding; empty if they do not."""
+    a, b = mine.astype(np.float64), other.astype(np.float64)
+    scale = max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
+    off = ~((np.abs(a - b) <= TOLERANCE * scale) | (a == b) | (np.isnan(a) & np.isnan(b)))
+    if not off.any():
+        return ""
+    first = tuple(int(i) for i in np.argwhere(off)[0])
+    return (
+        f"{int(off.sum())} of {off.size} values, first at {first}: {a[first]:g}, not {b[first]:g}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
