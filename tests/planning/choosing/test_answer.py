@@ -92,6 +92,16 @@ def test_what_breaks_its_slo_when_played_is_not_given() -> None:
     assert all(each.holds for each in honest.played)
 
 
+def test_a_short_load_is_answered_as_a_long_one_of_the_same_rate() -> None:
+    answers = []
+    for seconds in (1.0, 6.0):
+        classes = (load("x", 600.0, 1.0, seconds=seconds),)
+        request = question(classes, available=(0, 6), seconds=seconds)
+        answers.append(best_choice(rate(request), "price"))
+    assert answers[0].price == answers[1].price == 2 * 3.5
+    assert all(0.8 < played.busiest < 1 for each in answers for played in each.played)
+
+
 def test_no_rule_is_cheaper_and_all_are_played() -> None:
     found = 0
     for seed in range(4):

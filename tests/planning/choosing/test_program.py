@@ -26,7 +26,7 @@ def every_option(request: ChoiceRequest) -> list[RatedOption]:
     found = []
     for k, served in enumerate(request.classes):
         for option in planned():
-            most = most_share(option, served)
+            most = most_share(option, served, request.seconds)
             capacity, watts = capacity_of(option, served, request.seconds, most)
             if capacity and option.variant.accuracy >= served.least_accuracy:
                 found.append(RatedOption(option, k, capacity, watts))
@@ -116,7 +116,7 @@ def test_a_cut_option_is_below_what_cuts_it() -> None:
         assert cut.by.option.machine is cut.option.machine
         assert cut.by.option.variant is cut.option.variant
         served = case.request.classes[cut.served]
-        most = most_share(cut.option, served)
+        most = most_share(cut.option, served, case.request.seconds)
         capacity, _ = capacity_of(cut.option, served, case.request.seconds, most)
         assert capacity <= cut.most <= cut.by.capacity
 

@@ -171,7 +171,14 @@ def _class(data: object, where: str, folder: Path, drawn: tuple[float, int]) -> 
     else:
         requests = _drawn(row, *drawn)
     accuracy = row.number("accuracy") if "accuracy" in row else 0.0
-    return RequestClass(row.name("name"), requests, _slo(row), accuracy)
+    own = _trace_seconds(requests) if "trace" in row else None
+    return RequestClass(row.name("name"), requests, _slo(row), accuracy, own)
+
+
+def _trace_seconds(requests: tuple[ServiceRequest, ...]) -> float | None:
+    """How long a trace's requests arrive: so many, each with the mean time to the next."""
+    span = requests[-1].arrival - requests[0].arrival
+    return span * len(requests) / (len(requests) - 1) if span else None
 
 
 def _drawn(row: Fields, seconds: float, seed: int) -> tuple[ServiceRequest, ...]:

@@ -152,7 +152,7 @@ def _rate_group(
     """The options of one variant and machine for class k, the most promising first."""
     served = request.classes[k]
     _check_context(served, group[0])
-    bounds = {option.batch: most_share(option, served) for option in group}
+    bounds = {option.batch: most_share(option, served, request.seconds) for option in group}
     kept: list[RatedOption] = []
     for option in sorted(group, key=lambda each: (-bounds[each.batch], -each.batch)):
         bound = bounds[option.batch]

@@ -1,9 +1,10 @@
 """How large a share of a class's requests one replica takes within the SLO.
 
-c(k, o) is the largest share s (in `UNITS`) for which a replica of o that gets an interval of length
-s (`tvm_hetero.planning.choosing.arrivals`) keeps every limit of k, at each of `_BEGINS` where the
-interval begins. It is found by bisection of what a simulation says; shares between those that were
-simulated are not claimed.
+c(k, o) is the largest share s (in `UNITS`) whose mean rate is below what a replica of o can go on
+answering for ever (`tvm_hetero.planning.choosing.steady`), and for which a replica that gets an
+interval of length s (`tvm_hetero.planning.choosing.arrivals`) keeps every limit of k, at each of
+`_BEGINS` where the interval begins. It is found by bisection of what a simulation says; shares
+between those that were simulated are not claimed.
 
 A bound that needs no simulation                                                  -> `most_share`
 Let a limit say that q % of the requests are done within S. Those arrive within D, so they are done
@@ -23,26 +24,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_hetero.planning.choosing.arrivals import UNITS, marks_of, members_of
-from tvm_hetero.planning.choosing.replica_plan import ReplicaOption, extra_watts, idle_watts
+from tvm_hetero.planning.choosing.replica_plan import (
+    ReplicaOption,
+    idle_watts,
+    joules_above_idle,
+)
 from tvm_hetero.planning.choosing.request import RequestClass, SloLimit
+from tvm_hetero.planning.choosing.steady import arrival_seconds, steady_rate, steady_share
 from tvm_hetero.planning.requests import ServiceRequest
-from tvm_hetero.planning.service import play
+from tvm_hetero.planning.service import Served, play
 
 # Where the intervals begin with which a share is tried.
 _BEGINS = (0, UNITS * 3 // 8)
 # Bisection ends at this part of the share.
 _FINE = 200
+# Longer than any queue that is left is worked off, s.
+_ALL = 1e7
 
 
 @dataclass(frozen=True)
 class ShareOutcome:
     """What became of a replica's requests: seconds of each figure, and joules above idling.
 
-    `joules` is NaN where watts are not known.
+    `joules` is NaN where watts are not known; `end` is when the last batch was done, s.
     """
 
     figures: Mapping[str, Sequence[float]]
     joules: float
+    end: float = 0.0
 
 
 def capacity_of(
@@ -56,25 +65,35 @@ def capacity_of(
         tried = outcomes.setdefault(share, [])
         for begin in _BEGINS:
             chosen = members_of(marks, begin, share)
-            tried.append(serve(option, [served.requests[i] for i in chosen], seconds))
+            tried.append(serve(option, [served.requests[i] for i in chosen]))
             if not all(holds(limit, tried[-1].figures) for limit in served.slo):
                 return False
         return True
 
-    low, high = 0, min(most, UNITS)
+    low, high = 0, min(most, steady_share(steady_rate(option, served), served, seconds))
     if high and carries(high):
         low = high
     while high - low > max(1, low // _FINE):
         middle = (low + high) // 2
         low, high = (middle, high) if carries(middle) else (low, middle)
+    if not low:
+        return 0, math.nan
+    return low, max(mean_watts(option, each, served, seconds) for each in outcomes[low])
+
+
+def mean_watts(
+    option: ReplicaOption, outcome: ShareOutcome, served: RequestClass, seconds: float
+) -> float:
+    """What a replica draws while its class arrives, and until it is done; NaN: not known."""
     idle = idle_watts(option.machine)
-    if not low or idle is None:
-        return low, math.nan
-    return low, idle + max(each.joules for each in outcomes[low]) / seconds
+    if idle is None:
+        return math.nan
+    length = outcome.end - served.requests[0].arrival
+    return idle + outcome.joules / max(arrival_seconds(served, seconds), length)
 
 
-def most_share(option: ReplicaOption, served: RequestClass) -> int:
-    """What c(k, o) is at most (see the head of this file), in `UNITS`; nothing for a decoder."""
+def most_share(option: ReplicaOption, served: RequestClass, seconds: float) -> int:
+    """What c(k, o) is at most (see the head of this file), in `UNITS`; UNITS for a decoder."""
     if not option.seconds:
         return UNITS
     requests = served.requests
@@ -84,23 +103,22 @@ def most_share(option: ReplicaOption, served: RequestClass) -> int:
         rates = [n / s for n, s in enumerate(option.seconds) if 0 < s <= limit.seconds]
         in_time = (length + limit.seconds) * max(rates, default=0.0)
         fewest = min(fewest, in_time * 100 / limit.percentile)
+    steady = steady_share(steady_rate(option, served), served, seconds)
     count = int(fewest * (1 + 1e-9))
     if count >= len(requests):
-        return UNITS
+        return steady
     # The first interval: what has more than `count` marks in it is too long.
-    return int(np.sort(marks_of(len(requests)))[count])
+    return min(steady, int(np.sort(marks_of(len(requests)))[count]))
 
 
-def serve(
-    option: ReplicaOption, requests: Sequence[ServiceRequest], seconds: float
-) -> ShareOutcome:
+def serve(option: ReplicaOption, requests: Sequence[ServiceRequest]) -> ShareOutcome:
     """One replica alone with its requests: in short for a network, else by `play_share`."""
     if not option.seconds:
-        return play_share(option, requests, seconds)
+        return play_share(option, requests)
     ends, sizes = serve_batches([each.arrival for each in requests], option.seconds)
     times = [end - each.arrival for end, each in zip(ends, requests, strict=True)]
     joules = math.fsum(option.joules[n] for n in sizes) if option.joules else math.nan
-    return ShareOutcome(_figures(times, times, []), joules)
+    return ShareOutcome(_figures(times, times, []), joules, max(ends, default=0.0))
 
 
 def serve_batches(
@@ -129,25 +147,27 @@ def serve_batches(
     return ends, sizes
 
 
-def play_share(
-    option: ReplicaOption, requests: Sequence[ServiceRequest], seconds: float
-) -> ShareOutcome:
+def play_share(option: ReplicaOption, requests: Sequence[ServiceRequest]) -> ShareOutcome:
     """The same, event by event, by the simulator of ``tvm-hetero simulate``."""
     if not requests:
         return ShareOutcome(_figures([], [], []), 0.0)
-    outcome = play(option.service, requests, seconds)
-    busy = {str(resource): share * seconds for resource, share in outcome.busy.items()}
-    machine = option.machine
-    if machine.busy_watts is not None and machine.idle_watts is not None:
-        joules = (machine.busy_watts - machine.idle_watts) * max(busy.values(), default=0.0)
-    elif idle_watts(machine) is None:
-        joules = math.nan
-    else:
-        extra = extra_watts(machine)
-        joules = math.fsum(extra.get(name, 0.0) * each for name, each in sorted(busy.items()))
+    # What is looked at is everything, the queue that is left after the last arrival too.
+    outcome = play(option.service, requests, _ALL + requests[-1].arrival)
+    busy = {resource: share * outcome.seconds for resource, share in outcome.busy.items()}
+    joules = joules_above_idle(option.machine, busy, _working(outcome.served))
     firsts = [each.to_first for each in outcome.served]
     gaps = [each.each for each in outcome.served if not math.isnan(each.each)]
-    return ShareOutcome(_figures([e.in_system for e in outcome.served], firsts, gaps), joules)
+    figures = _figures([each.in_system for each in outcome.served], firsts, gaps)
+    return ShareOutcome(figures, joules, outcome.end)
+
+
+def _working(every: Sequence[Served]) -> float:
+    """Seconds in which some request has a slot, and so is worked on."""
+    total, until = 0.0, -math.inf
+    for begin, end in sorted((each.admitted, each.last) for each in every):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
 
 
 def _figures(

@@ -25,6 +25,7 @@ from tvm_hetero.planning.services import context_of, service_of
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import Resource
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
@@ -182,17 +183,33 @@ def joules_of(machine: MachineOffer, route: Route, seconds: tuple[float, ...]) -
     """What batches of 0, 1, ... elements take above idling; empty where watts are not known."""
     if idle_watts(machine) is None:
         return ()
-    if machine.busy_watts is not None and machine.idle_watts is not None:
-        return tuple((machine.busy_watts - machine.idle_watts) * each for each in seconds)
-    extra = extra_watts(machine)
     return tuple(
-        math.fsum(
-            extra.get(str(resource), 0.0) * route.seconds(leg, n)
-            for leg in range(len(route.legs))
-            for resource in route.legs[leg].resources
-        )
-        for n in range(len(seconds))
+        joules_above_idle(machine, busy_seconds(route, n), seconds[n]) for n in range(len(seconds))
     )
+
+
+def busy_seconds(route: Route, count: int) -> dict[Resource, float]:
+    """How long a batch of so many elements keeps each resource busy."""
+    busy: dict[Resource, float] = {}
+    for leg, each in enumerate(route.legs):
+        for resource in each.resources:
+            busy[resource] = busy.get(resource, 0.0) + route.seconds(leg, count)
+    return busy
+
+
+def joules_above_idle(
+    machine: MachineOffer, busy: Mapping[Resource, float], working: float
+) -> float:
+    """What is drawn above idling: by the whole machine while it is working, or by each device.
+
+    NaN where watts are not known. Links draw nothing.
+    """
+    if machine.busy_watts is not None and machine.idle_watts is not None:
+        return (machine.busy_watts - machine.idle_watts) * working
+    if idle_watts(machine) is None:
+        return math.nan
+    devices = machine.platform.devices
+    return math.fsum(((d.watts or 0.0) - d.idle_watts) * busy.get(d.name, 0.0) for d in devices)
 
 
 def idle_watts(machine: MachineOffer) -> float | None:
@@ -202,11 +219,6 @@ def idle_watts(machine: MachineOffer) -> float | None:
     if any(device.watts is None for device in machine.platform.devices):
         return None
     return math.fsum(device.idle_watts for device in machine.platform.devices)
-
-
-def extra_watts(machine: MachineOffer) -> dict[str, float]:
-    """What each device draws while busy, above idling."""
-    return {d.name: (d.watts or 0.0) - d.idle_watts for d in machine.platform.devices}
 
 
 def price_of(machine: MachineOffer) -> float | None:

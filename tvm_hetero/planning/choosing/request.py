@@ -92,12 +92,14 @@ class RequestClass:
     ----------
     requests : in the order of arrival (s).
     least_accuracy : variants below it do not serve this class.
+    seconds : how long they arrive; None: as long as the question says.
     """
 
     name: str
     requests: tuple[ServiceRequest, ...]
     slo: tuple[SloLimit, ...]
     least_accuracy: float = 0.0
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)

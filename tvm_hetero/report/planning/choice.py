@@ -188,6 +188,7 @@ def _point(request: ChoiceRequest, choice: MachineChoice) -> dict[str, Any]:
         "classes": [
             {
                 "class": request.classes[each.served].name,
+                "busiest": each.busiest,
                 "slo": _limits(each.reached.items()),
             }
             for each in choice.played
