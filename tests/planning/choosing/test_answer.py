@@ -25,8 +25,15 @@ from tvm_hetero.planning.choosing.find_choice import find_choice
 from tvm_hetero.planning.choosing.options import check_request
 from tvm_hetero.planning.choosing.play_choice import divide_circle
 from tvm_hetero.planning.choosing.program import ProgramAnswer, money
+from tvm_hetero.planning.choosing.replica_plan import plan_replica
 from tvm_hetero.planning.choosing.rules import RULES, follow_rule
 from tvm_hetero.planning.requests import ServiceRequest
+from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.model import Platform
+from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.graph import Task, TaskGraph
+from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.solvers import Options
 
 TWO = (load("a", 120.0, 0.06, 75.0), load("b", 90.0, 0.3))
@@ -150,9 +157,21 @@ def test_a_precision_that_nobody_has_figures_for_is_refused() -> None:
         choose(request, FAST)
 
 
+def test_measured_costs_count_on_the_devices_of_the_machine_alone() -> None:
+    both = Platform((Device("cpu", watts=10.0, price=0.1), Device("gpu", watts=300.0, price=9.0)))
+    costs = {"t": {"cpu": Cost(((1, 1.0),)), "gpu": Cost(((1, 0.001),))}}
+    problem = Problem(TaskGraph([Task("t")], []), costs, both, Objective())
+    measured = ModelVariant("v", 70.0, problems={"m": problem})
+    own = replace(both.device("cpu"), watts=20.0)
+    option = plan_replica(measured, MachineOffer("m", Platform((own,)), 1), 2, FAST)
+    assert (option.devices, option.seconds[2], option.joules[2]) == (("cpu",), 2.0, 40.0)
+    other = MachineOffer("m", Platform((Device("tpu"),)), 1)
+    with pytest.raises(UsageError, match=r"no device of it \(tpu\) can run task 't'.*cpu, gpu"):
+        plan_replica(measured, other, 1, FAST)
+
+
 def test_half_as_wide_numbers_take_half_the_time_or_less() -> None:
     from tvm_hetero.planning.choosing.format import keep_devices
-    from tvm_hetero.planning.choosing.replica_plan import plan_replica
 
     place = keep_devices(zoo.platform("t4x4"), ("cpu", "gpu0"), "m")
     machine = MachineOffer("t4", place, 1)

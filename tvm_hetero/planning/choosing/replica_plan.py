@@ -29,6 +29,7 @@ from tvm_hetero.problem.objective import Resource
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.util.quote import quote
 from tvm_hetero.zoo.costs import make_problem
 from tvm_hetero.zoo.experts import mixture
 from tvm_hetero.zoo.language import decoder
@@ -113,9 +114,36 @@ def problem_of(variant: ModelVariant, machine: MachineOffer, batch: int) -> Prob
                 f"variant {variant.name!r} has no problem for machine {machine.name!r}; add one, "
                 "or take the machine away"
             )
-        return variant.problems[machine.name].with_objective(goal)
+        return on_machine(variant.problems[machine.name], machine, goal)
     graph = zoo.work_graph(variant.model, **variant.parameters)
     return make_problem(at_precision(graph, variant), machine.platform, goal)
+
+
+def on_machine(problem: Problem, machine: MachineOffer, goal: Objective) -> Problem:
+    """A problem with measured costs on the platform of a machine, by the devices' names.
+
+    The machine may be a part of what was measured. What it lacks does not count, nor do the links
+    that the problem had.
+
+    Raises
+    ------
+    UsageError
+        If a task has costs on none of the machine's devices.
+    """
+    names = machine.platform.names
+    costs = {
+        task: {name: cost for name, cost in row.items() if name in names}
+        for task, row in problem.costs.items()
+    }
+    for task, row in costs.items():
+        if not row:
+            raise UsageError(
+                f"machine {machine.name!r}: no device of it ({', '.join(names)}) can run task "
+                f"{quote(task)} of problem {quote(problem.name)}, which has costs on "
+                f"{', '.join(problem.costs[task])}; give the machine such a device, or a problem "
+                "that was measured on it"
+            )
+    return Problem(problem.graph, costs, machine.platform, goal, problem.name)
 
 
 def at_precision(graph: WorkGraph, variant: ModelVariant) -> WorkGraph:
