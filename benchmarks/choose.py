@@ -24,9 +24,9 @@ from benchmarks.documents import write_document
 from benchmarks.quoted.choosing import rule_table
 from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.planning.choosing.answer import best_choice, find_front
 from tvm_hetero.planning.choosing.binding import binding_limits
 from tvm_hetero.planning.choosing.find_choice import MachineChoice, RatedRequest
+from tvm_hetero.planning.choosing.front import best_choice, find_front
 from tvm_hetero.planning.choosing.options import plan_options, rate_options
 from tvm_hetero.planning.choosing.play_choice import ChoicePlayer
 from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
@@ -89,7 +89,7 @@ def choice_row(
         ours = best_choice(case, "price")
     except InfeasibleError as error:
         return row | {"refused": str(error)}
-    front = find_front(case, "price")
+    front, _ = find_front(case, "price")
     binding = binding_limits(case, ours, "price")
     wall, processor = _since(began)
     return row | {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from tests.planning.choosing.questions import load, question
+from tests.planning.choosing.questions import load, offer, question
 from tests.planning.choosing.questions import rated as rate
 from tvm_hetero import zoo
 from tvm_hetero.errors import InfeasibleError, UsageError
@@ -18,13 +19,14 @@ from tvm_hetero.planning.choosing import (
     SloLimit,
     SpendingLimit,
     choose,
+    front,
 )
-from tvm_hetero.planning.choosing.answer import best_choice, find_front
 from tvm_hetero.planning.choosing.binding import binding_limits
-from tvm_hetero.planning.choosing.find_choice import find_choice
-from tvm_hetero.planning.choosing.options import check_request
-from tvm_hetero.planning.choosing.play_choice import divide_circle
-from tvm_hetero.planning.choosing.program import ProgramAnswer, money
+from tvm_hetero.planning.choosing.find_choice import RatedRequest, find_choice
+from tvm_hetero.planning.choosing.front import best_choice, find_front
+from tvm_hetero.planning.choosing.options import check_request, plan_options, rate_options
+from tvm_hetero.planning.choosing.play_choice import ChoicePlayer, PlayedClass, divide_circle
+from tvm_hetero.planning.choosing.program import ProgramAnswer, Replicas, money
 from tvm_hetero.planning.choosing.replica_plan import plan_replica
 from tvm_hetero.planning.choosing.rules import RULES, follow_rule
 from tvm_hetero.planning.requests import ServiceRequest
@@ -76,10 +78,75 @@ def test_the_best_accuracy_within_a_budget_and_its_front() -> None:
     case = rate(question(TWO, "accuracy", budget=SpendingLimit(price=100.0)))
     best = best_choice(case, "accuracy")
     assert best.accuracy == best.bound == 76.0
-    assert find_front(case, "price")[-1].price == best.price
+    assert find_front(case, "price")[0][-1].price == best.price
     tight = replace(case.request, budget=SpendingLimit(price=best.price - 0.1))
     less = best_choice(rate(tight), "accuracy")
     assert less.accuracy < 76.0 and less.price <= best.price - 0.1
+
+
+def many_variants(count: int) -> RatedRequest:
+    """A question with as many variants, of which each is slower than the one before."""
+    d = offer("slow", 400)
+    variants = tuple(
+        ModelVariant(
+            f"v{i}",
+            65.0 + i,
+            problems={
+                "slow": Problem(
+                    TaskGraph([Task("t")], []),
+                    {"t": {"d": Cost(((1, 0.01 + 0.006 * i),))}},
+                    d.platform,
+                    Objective(),
+                )
+            },
+        )
+        for i in range(count)
+    )
+    classes = (load("a", 310.0, 0.3, seconds=1.0), load("b", 170.0, 0.3, seconds=1.0))
+    request = ChoiceRequest(variants, (d,), classes, "front", seconds=1.0, batches=(1,))
+    options = plan_options(request, FAST)
+    kept, cut = rate_options(request, options)
+    return RatedRequest(request, options, kept, cut, ChoicePlayer(request), Options(5.0))
+
+
+def test_a_front_of_many_points_has_both_ends_and_says_what_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = many_variants(6)
+    full, whole = find_front(case, "price")
+    assert whole and len(full) > 12 and full[-1].accuracy == 70.0
+    monkeypatch.setattr(front, "_WALK", 5)
+    monkeypatch.setattr(front, "_BETWEEN", 4)
+    few, whole = find_front(case, "price")
+    assert not whole and 5 <= len(few) <= 9
+    values = {(each.price, each.accuracy) for each in full}
+    assert all((each.price, each.accuracy) in values for each in few)
+    assert few[0].price == full[0].price and few[-1].accuracy == 70.0
+    gaps = [b.accuracy - a.accuracy for a, b in pairwise(few)]
+    assert max(gaps) < 0.5 * (70.0 - few[0].accuracy)
+    monkeypatch.setattr(front, "_WALK", len(full))
+    assert find_front(case, "price")[1]  # cut off where nothing follows
+
+
+def test_a_point_that_fails_is_left_out_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = many_variants(3)
+    full, _ = find_front(case, "price")
+    failing = full[1].accuracy
+    play = ChoicePlayer.play
+
+    def played(self: ChoicePlayer, replicas: Replicas) -> tuple[PlayedClass, ...]:
+        """As ever, but one of the points breaks its SLO whatever its margin."""
+        found = play(self, replicas)
+        counts = [len(each.requests) for each in self.request.classes]
+        of = {rated.served: rated.option.variant.accuracy for rated, _ in replicas}
+        mean = sum(counts[k] * of[k] for k in of) / sum(counts)
+        broken = abs(mean - failing) < 1e-9
+        return tuple(replace(each, holds=each.holds and not broken) for each in found)
+
+    monkeypatch.setattr(ChoicePlayer, "play", played)
+    left, whole = find_front(case, "price")
+    assert not whole
+    assert [each.accuracy for each in left] == [e.accuracy for e in full if e.accuracy != failing]
 
 
 def test_what_breaks_its_slo_when_played_is_not_given() -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.planning.choosing.questions import ACCURACY, load, planned, question, random_question
 from tests.planning.choosing.questions import rated as rate
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.planning.choosing.answer import best_choice
 from tvm_hetero.planning.choosing.arrivals import UNITS
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
+from tvm_hetero.planning.choosing.front import best_choice
 from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.program import full_need, milliwatts, money
 from tvm_hetero.planning.choosing.rate import capacity_of, most_share

@@ -3,7 +3,7 @@
 plan      every variant on every machine                       `options.plan_options`
 rate      what each plan carries of each class                 `options.rate_options`
 choose    the program, played until the SLO holds              `find_choice`
-front     the cheapest choice of every accuracy that is worth its price
+front     the cheapest choice of every accuracy that is worth its price  `front`
 neighbours  of the answer: what is cheaper and what is better
 binding   each limit in turn is relaxed, and the program solved again
 """
@@ -12,26 +12,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.planning.choosing.binding import BindingLimit, binding_limits
-from tvm_hetero.planning.choosing.find_choice import MachineChoice, Need, RatedRequest, find_choice
+from tvm_hetero.planning.choosing.find_choice import MachineChoice, RatedRequest
+from tvm_hetero.planning.choosing.front import best_choice, find_front, points_of
 from tvm_hetero.planning.choosing.options import check_request, plan_options, rate_options
 from tvm_hetero.planning.choosing.play_choice import ChoicePlayer
-from tvm_hetero.planning.choosing.program import (
-    POINTS,
-    ChoiceLimits,
-    ProgramAnswer,
-    full_need,
-    goal_of,
-    solve_program,
-)
+from tvm_hetero.planning.choosing.program import ChoiceLimits, full_need, goal_of
 from tvm_hetero.planning.choosing.request import ChoiceRequest
 from tvm_hetero.solvers import Options
 
-# Points of a front: combinations of variants and classes are many more.
-_MOST_POINTS = 40
 # What the search for a plan and for a choice may take, s; the net below them is wide, so that a
 # busy machine answers the same.
 _PLAN_SECONDS, _PROGRAM_SECONDS, _NET = 0.1, 10.0, 60.0
@@ -44,7 +36,8 @@ class ChoiceAnswer:
     Attributes
     ----------
     choice : the answer; front : the cheapest choices of each accuracy, with or without the least
-        accuracies and the budget of the question, cheapest first.
+        accuracies and the budget of the question, cheapest first; front_whole: whether it has all
+        of them (see `find_front`).
     cheaper : the front's most accurate choice that costs less; better : the best one within the
         question that is more accurate. None: there is none.
     binding : limits without which the answer were better.
@@ -54,6 +47,7 @@ class ChoiceAnswer:
     case: RatedRequest
     choice: MachineChoice
     front: tuple[MachineChoice, ...]
+    front_whole: bool
     cheaper: MachineChoice | None
     better: MachineChoice | None
     binding: tuple[BindingLimit, ...]
@@ -87,11 +81,12 @@ def choose(
     goal = goal_of(request)
     choice = best_choice(case, goal)
     cost = "energy" if goal == "energy" else "price"
-    front = find_front(case, cost)
+    front, whole = find_front(case, cost)
     return ChoiceAnswer(
         case,
         choice,
         front,
+        whole,
         _cheaper(front, choice, cost),
         _better(case, choice, cost),
         binding_limits(case, choice, goal),
@@ -114,40 +109,6 @@ def rate_request(
     return RatedRequest(request, planned, rated, cut, ChoicePlayer(request), program)
 
 
-def best_choice(case: RatedRequest, goal: str, limits: ChoiceLimits | None = None) -> MachineChoice:
-    """The best choice within limits that keeps the SLO when played (see `find_choice`)."""
-    given = limits or ChoiceLimits(full_need(case.request))
-
-    def pick(need: Need) -> ProgramAnswer:
-        return solve_program(
-            case.request, case.rated, replace(given, need=need), case.options, goal
-        )
-
-    return find_choice(case, pick, goal, given.need)
-
-
-def find_front(case: RatedRequest, cost: str) -> tuple[MachineChoice, ...]:
-    """The cheapest choices of each accuracy, by asking for a little more each time."""
-    everyone = frozenset(range(len(case.request.classes)))
-    limits = ChoiceLimits(full_need(case.request), without_floor=everyone, spending=False)
-    found: list[MachineChoice] = []
-    while len(found) < _MOST_POINTS:
-        try:
-            found.append(best_choice(case, cost, limits))
-        except (InfeasibleError, SolverError):
-            break
-        limits = replace(limits, least_mean=_points(case, found[-1]) + 1)
-    # One that needs a margin may cost more than a better one.
-    return tuple(
-        each for i, each in enumerate(found)
-        if all(each.value < other.value for other in found[i + 1 :])
-    )  # fmt: skip
-
-
-def _points(case: RatedRequest, choice: MachineChoice) -> int:
-    return round(choice.accuracy * POINTS * case.request.count)
-
-
 def _cost(choice: MachineChoice, cost: str) -> float:
     return choice.price if cost == "price" else choice.value
 
@@ -163,6 +124,6 @@ def _better(case: RatedRequest, choice: MachineChoice, cost: str) -> MachineChoi
     """The cheapest choice within the question whose answers are more accurate."""
     need = full_need(case.request)
     try:
-        return best_choice(case, cost, ChoiceLimits(need, least_mean=_points(case, choice) + 1))
+        return best_choice(case, cost, ChoiceLimits(need, least_mean=points_of(case, choice) + 1))
     except (InfeasibleError, SolverError):
         return None

@@ -31,6 +31,7 @@ def choice_text(answer: ChoiceAnswer) -> str:
     if request.goal == "front":
         rows = [front_row(request, each) for each in answer.front]
         parts.append(format_table(("price", "accuracy", "W", "replicas"), rows))
+        parts += front_notes(answer)
     return "\n\n".join(parts)
 
 
@@ -142,6 +143,16 @@ def front_row(request: ChoiceRequest, choice: MachineChoice) -> list[str]:
     return [f"{choice.price:.4g}", f"{choice.accuracy:.4g}", watts, words]
 
 
+def front_notes(answer: ChoiceAnswer) -> list[str]:
+    """What is to be said of a front that lacks points."""
+    if answer.front_whole:
+        return []
+    return [
+        "Points of the front were left out between those shown: there are too many, or their SLO "
+        "broke when they were played."
+    ]
+
+
 def choice_dict(answer: ChoiceAnswer) -> dict[str, Any]:
     """The same for machines."""
     request = answer.case.request
@@ -157,6 +168,7 @@ def choice_dict(answer: ChoiceAnswer) -> dict[str, Any]:
         "better": point(answer.better),
         "binding": [{"what": each.what, "value": each.value} for each in answer.binding],
         "front": [point(each) for each in answer.front],
+        "front_whole": answer.front_whole,
         "planned": len(answer.case.planned),
         "dominated": [_cut_row(request, each) for each in answer.case.cut],
         "seconds": answer.seconds,

@@ -15,6 +15,7 @@ from tvm_hetero.report.planning.choice import (
     binding_lines,
     cost_of,
     describe_search,
+    front_notes,
     front_row,
     neighbour_lines,
     played_rows,
@@ -84,7 +85,8 @@ def choice_page(answer: ChoiceAnswer) -> Page:
         HtmlTable("Neighbours and what binds", ("",),
                   [[line] for line in (*neighbour_lines(answer), *binding_lines(answer))]),
         HtmlTable("Front", ("price", "accuracy", "W", "replicas"),
-                  [front_row(request, each) for each in answer.front]),
+                  [*(front_row(request, each) for each in answer.front),
+                   *(["", "", "", note] for note in front_notes(answer))]),
     )  # fmt: skip
     return Page(
         f"What to run {request.name} on",
