@@ -46,20 +46,25 @@ def draw_requests(
     bursts: Bursts | None = None,
     prompt: Lengths = _ONE,
     output: Lengths = _ONE,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
 ) -> tuple[ServiceRequest, ...]:
     """Requests that arrive in [0, seconds), `rate` a second in the mean outside of bursts.
 
     Raises
     ------
     UsageError
-        If a number makes no sense, more than a million requests are to be expected, or none comes.
+        If a number makes no sense, more than a million requests or bursts are to be expected, or
+        no request comes.
     """
     factor = bursts.factor if bursts else 1.0
     if not (rate > 0 and seconds > 0 and rate * factor * seconds <= MOST):
         raise UsageError(
             f"expected a rate and seconds above 0 and at most {MOST} requests, got {rate:g} "
             f"requests a second (bursts: times {factor:g}) for {seconds:g} s"
+        )
+    if bursts and not seconds <= bursts.every * MOST:
+        raise UsageError(
+            f"expected at most {MOST} bursts in {seconds:g} s, got one every {bursts.every:g} s"
         )
     streams = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(4)]
     highest = rate * max(1.0, factor)

@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.planning.choosing.arrivals import UNITS
-from tvm_hetero.planning.choosing.options import RatedOption, counts_watts
+from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.replica_plan import price_of
-from tvm_hetero.planning.choosing.request import ChoiceRequest, ModelVariant
+from tvm_hetero.planning.choosing.request import ChoiceRequest, ModelVariant, SpendingLimit
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.util.search_clock import now
@@ -37,6 +37,7 @@ from tvm_hetero.util.search_clock import now
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
+_MOST_SUM = 2**62
 MONEY, MILLIWATT, POINTS = 1_000_000, 1_000, 10_000
 
 
@@ -192,19 +193,22 @@ class _ChoiceProgram:
                 self.model.add(sum(on) <= self._available(machine.name))
         budget = self.request.budget
         if self.limits.spending and budget.price is not None:
-            self.model.add(self.cost("price") <= int(budget.price * MONEY))
+            self.model.add(self.cost("price") <= min(_MOST_SUM, int(budget.price * MONEY)))
         if self.limits.spending and budget.watts is not None:
-            self.model.add(self.cost("energy") <= int(budget.watts * MILLIWATT))
+            self.model.add(self.cost("energy") <= min(_MOST_SUM, int(budget.watts * MILLIWATT)))
         if self.limits.least_mean:
             self.model.add(self.accuracy() >= self.limits.least_mean)
 
     def cost(self, goal: str) -> cp_model.LinearExprT:
         """Price or watts of all replicas."""
         of = money if goal == "price" else milliwatts
+        _check_size(sum(of(each) * n for each, n in zip(self.rated, self.most, strict=True)), goal)
         return sum(of(each) * y for each, y in zip(self.rated, self.y, strict=True))
 
     def accuracy(self) -> cp_model.LinearExprT:
         """Of the answers to all requests, summed."""
+        most = max((points(variant) for variant in self.variants.values()), default=0)
+        _check_size(self.request.count * most * len(self.variants), "accuracy")
         return sum(
             len(self.request.classes[k].requests) * points(self.variants[name]) * z
             for (k, name), z in self.z.items()
@@ -222,7 +226,9 @@ class _ChoiceProgram:
         budget = CpsatBudget.of(options, now())
         outcome = run(self.model, options, budget, linear=2)
         if outcome.infeasible:
-            raise InfeasibleError(_why_nothing(self.request), proven=True)
+            # With a margin, a choice that carries less may hold all the same.
+            proven = all(need <= UNITS for need in self.limits.need)
+            raise InfeasibleError(_why_nothing(self.request), proven=proven)
         if not outcome.found:
             if start:
                 return 0, 0, start
@@ -234,13 +240,22 @@ class _ChoiceProgram:
         return value, bound, tuple(chosen)
 
 
+def _check_size(most: int, goal: str) -> None:
+    """Refuse sums that CP-SAT's 64 bits do not hold."""
+    if most >= _MOST_SUM:
+        raise UsageError(
+            f"the {goal} of all machines or requests together is too large to be counted exactly; "
+            "give it in larger units, or fewer machines"
+        )
+
+
 def _why_nothing(request: ChoiceRequest) -> str:
     what = "the machines that can be had carry the load"
-    spending = request.budget.price is not None or counts_watts(request)
+    spending = request.budget != SpendingLimit()
     within = " within the budget" if spending else ""
     return (
         f"no choice in which {what}{within} and every class keeps its SLO and accuracy; raise "
-        "'available' or the budget, or relax an SLO"
+        f"'available'{' or the budget' if spending else ''}, or relax an SLO"
     )
 
 
