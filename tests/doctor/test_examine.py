@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -107,8 +108,23 @@ def test_a_cache_that_cannot_be_made_is_a_fault(
     monkeypatch.setenv("TVM_HETERO_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(UsageError) as refused:
         code_folder.cache_dir()
-    (finding,) = examine_folders()
+    finding = by_name(examine_folders())["cache"]
     assert finding.is_fault and finding.advice == str(refused.value)
+
+
+def test_a_home_of_nobody_and_no_temporary_folder_are_faults_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TVM_HETERO_CACHE", "~nosuchuser/x")
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc"])
+    found = by_name(examine_folders())
+    assert found["cache"].is_fault and "~nosuchuser/x cannot be found" in found["cache"].advice
+    assert found["temporary files"].is_fault and "set TMPDIR" in found["temporary files"].advice
+    with pytest.raises(UsageError, match="no folder for temporary files"):
+        code_folder.code_folder()
+    document = json.loads(tvm_hetero("doctor", "--json").out)
+    assert document["faults"] >= 2
 
 
 def test_without_a_compiler_the_status_is_1_and_the_cure_is_said(

@@ -1,4 +1,6 @@
-"""Of Python: this package's version, what it needs, and which of its extras are complete.
+"""Of Python: this package's version, what it needs, and which of its extras are there.
+
+Only whether a package is there is looked at: versions are for ``pip check``.
 
 What each extra consists of is read from the metadata of the installed package, where setup.py put
 it; a source tree that was never installed has none.
@@ -34,7 +36,7 @@ def examine_packages() -> Iterator[Finding]:
     groups = group_requirements(required)
     missing = _missing(groups.pop("", ()))
     lack = f"pip install {' '.join(missing)}" if missing else ""
-    what = f"without {', '.join(missing)}" if missing else "complete"
+    what = f"without {', '.join(missing)}" if missing else "there; pip check compares versions"
     yield Finding("requirements", what, lack, is_fault=bool(missing))
     for extra in sorted(groups.keys() - set(_APART)):
         yield _extra(extra, groups[extra])
