@@ -28,6 +28,7 @@ import numpy as np
 import onnx
 
 from benchmarks.documents import write_document
+from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser, models_asked
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
@@ -36,7 +37,6 @@ from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, rando
 from tvm_hetero.pipeline.options import ACCURACY, PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.pipeline.precision.output_error import largest_relative_error
-from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PRECISIONS
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
         rows.append(measure(name, args.accuracy, 1 if args.small else _ROUNDS))
         print(_line(rows[-1]), flush=True)
     print(summary(rows))
-    if (names, args.accuracy) == (tuple(light_models()), ACCURACY):
+    if not args.small and (names, args.accuracy) == (tuple(light_models()), ACCURACY):
         write_document(
             RESULTS, "python -m benchmarks.precision", map(asdict, rows), accuracy=args.accuracy
         )
@@ -100,8 +100,7 @@ def measure(name: str, accuracy: float, rounds: int) -> PrecisionRow:
     """One model, in all precisions in turns."""
     proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
     module = from_onnx(proto)
-    core = Platform.detect().devices[0]
-    platform = Platform(devices=(core,), name="one core")
+    platform = one_device(1)
     narrow, predicted, tasks = {}, None, 0
     with ExitStack() as stack:
         executors = {}

@@ -27,6 +27,7 @@ from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.narrow_tasks import is_narrow
 from tvm_hetero.passes.precision_promise import promise_of
+from tvm_hetero.pipeline.given_plan import place_given
 from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
@@ -267,9 +268,34 @@ def test_an_artifact_says_what_was_promised(tmp_path: Path) -> None:
     assert "precision auto: 2 of 3 tasks in bfloat16" in shown.out
     assert "allowed 0.1, predicted" in shown.out
     rows = [line.split() for line in shown.out.splitlines() if line[:2] in ("0.", "1.", "2.")]
-    assert sorted(row[1] for row in rows) == ["bfloat16", "bfloat16", "float32"]
+    assert sorted(row[1] for row in rows) == ["bfloat16", "bfloat16", "given"]
     manifest = path / "manifest.json"
     damaged = manifest.read_text().replace('"auto"', '"exact"')
     manifest.write_text(damaged)
     with pytest.raises(ArtifactError, match="precision"):
         load_artifact(path)
+
+
+@HERE
+def test_a_plan_with_tasks_in_bfloat16_cannot_be_given() -> None:
+    result = divided(precision="bfloat16")
+    with pytest.raises(UsageError, match="_bfloat16' is in bfloat16, which a given plan cannot"):
+        place_given(MODULE, result.problem, result.schedule)
+
+
+@HERE
+@HERE
+def test_where_nothing_gains_it_is_said() -> None:
+    promise = promise_of(divided(slow=[""], precision="auto").placed.placed)
+    assert promise is not None and not promise.tasks
+    assert promise.reason == "no task is quicker in bfloat16"
+
+
+def test_wrong_inputs_are_refused_before_anything_is_measured() -> None:
+    halving = Halving([])
+    with pytest.raises(UsageError, match="calibration: the model has no input 'other'"):
+        options = PartitionOptions(
+            cost_model=halving, precision="auto", calibration=[{"other": np.zeros(3)}]
+        )
+        partition(MODULE, ONE, options)
+    assert not halving.choices()

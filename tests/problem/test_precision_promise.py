@@ -39,6 +39,7 @@ def test_the_example_of_the_docs_is_read() -> None:
     [
         ({"precision": "float32"}, "precision"),
         ({"measured": -1.0}, "measured"),
+        ({"accuracy": None}, "accuracy"),
         ({"inputs": "two"}, "inputs"),
         ({"tasks": {"0.a": "much"}}, "0.a"),
         ({"promised": True}, "promised"),
@@ -54,6 +55,6 @@ def test_people_read_what_was_allowed_and_what_was_measured() -> None:
     text = precision_text(PROMISE, problem)
     assert "2 of" in text and "1.00 s in float32, 500 ms so" in text
     assert "allowed 0.01, predicted 0.004, measured 0.005 on 2 inputs, 0.006 on 1 other" in text
-    assert "in float32" in precision_table(None, problem)
+    assert "as the model has them" in precision_table(None, problem)
     plain = PrecisionPromise("auto", 0.01, reason="device 'old' has none")
     assert "0 of" in precision_text(plain, problem) and "'old'" in precision_text(plain, problem)

@@ -68,3 +68,21 @@ def test_a_device_that_cannot_run_the_task_is_named() -> None:
     wrong = replace(schedule.executions[1], device="c")
     with pytest.raises(UsageError, match="task 'p' cannot run on 'c'; it can on a, b"):
         retime(problem, replace(schedule, executions=(schedule.executions[0], wrong)))
+
+
+def test_what_was_proven_of_another_problem_is_not_said_of_this_one() -> None:
+    """Measured anew the same tasks take half as long: the old bound is above the new optimum."""
+    problem = fork(Device("a"), Device("b"), objective=Objective())
+    old = timed(problem, [("s", "a", (0,)), ("p", "a", (0,)), ("q", "a", (0,))])
+    old = replace(old, lower_bound=old.value, status="optimal", best_single_device=("a", old.value))
+    assert retime(problem, old) == old
+    costs = {
+        task: {
+            device: replace(cost, points=((1, cost.seconds(1) / 2),))
+            for device, cost in row.items()
+        }
+        for task, row in problem.costs.items()
+    }
+    again = retime(replace(problem, costs=costs), old)
+    assert again.value < old.value
+    assert (again.lower_bound, again.status, again.best_single_device) == (0.0, "feasible", None)

@@ -32,10 +32,10 @@ from tvm_hetero.passes.precision_promise import with_promise
 from tvm_hetero.passes.task_graph import task_graph
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
-from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
+from tvm_hetero.pipeline.precision.network_runner import NetworkRunner, check_inputs
 from tvm_hetero.pipeline.precision.output_error import metric_name
 from tvm_hetero.problem.implementation_choice import Timing, beats
-from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PrecisionPromise
+from tvm_hetero.problem.precision_promise import BFLOAT16, FLOAT32, PrecisionPromise
 
 # Random inputs for calibration, and others that are held out.
 _RANDOM = 2
@@ -54,6 +54,8 @@ def find_narrow_kernels(job: Job) -> None:
     if job.options.precision == FLOAT32:
         return
     _check(job)
+    for inputs in job.options.calibration:
+        check_inputs(job.tasks.main, inputs)
     job.unable = _without_instruction(job)
     if job.unable and job.options.precision == BFLOAT16:
         raise UsageError(
@@ -107,8 +109,9 @@ def choose_precision(job: Job) -> None:
     if job.options.precision == FLOAT32:
         return
     times = _times(job)
-    promise = _promise(job, _gains(job, times)) if job.narrow else PrecisionPromise(
-        job.options.precision, job.options.largest_error, reason=job.unable or _NOTHING
+    gains = _gains(job, times)
+    promise = _promise(job, gains) if gains else PrecisionPromise(
+        job.options.precision, job.options.largest_error, reason=_reason(job)
     )  # fmt: skip
     positions = {original_position(task) for task in promise.tasks}
     seconds = [_seconds(job, times, narrow) for narrow in (set(), positions)]
@@ -122,6 +125,13 @@ def choose_precision(job: Job) -> None:
 
 
 _NOTHING = "no task outside of branches is a product or convolution of float32 by constants"
+_NOT_QUICKER = "no task is quicker in bfloat16"
+
+
+def _reason(job: Job) -> str:
+    """Why nothing can be in bfloat16."""
+    return job.unable or (_NOT_QUICKER if job.narrow else _NOTHING)
+
 
 Times = Mapping[str, Mapping[str, Timing]]
 
@@ -178,18 +188,16 @@ def _promise(job: Job, gains: Mapping[str, float]) -> PrecisionPromise:
         held_out_inputs=len(held_out),
         seed=None if options.calibration else options.seed,
     )
-    if options.precision == AUTO:
-        return _within(
-            promise, choose_tasks(network, gains, options.largest_error or 0.0, _tell(job))
-        )
-    measured = network.error(gains)
-    if not math.isfinite(measured):
+    if options.largest_error is not None:
+        return _within(promise, choose_tasks(network, gains, options.largest_error, _tell(job)))
+    measured, others = network.error(gains), network.held_out_error(gains)
+    worst = max(measured, others or 0.0)
+    if not math.isfinite(worst):
         raise UsageError(
-            f"precision bfloat16: outputs have an error ({promise.metric}) of {measured:g}, as "
+            f"precision bfloat16: outputs have an error ({promise.metric}) of {worst:g}, as "
             "where they are no numbers any more; take auto, which leaves such tasks in float32"
         )
-    tasks = dict.fromkeys(gains)
-    return replace(promise, tasks=tasks, measured=measured, held_out=network.held_out_error(gains))
+    return replace(promise, tasks=dict.fromkeys(gains), measured=measured, held_out=others)
 
 
 def _within(promise: PrecisionPromise, found: ChosenTasks) -> PrecisionPromise:

@@ -27,7 +27,7 @@ from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import CostModel
 from tvm_hetero.cost_models.registry import ESTIMATING, measures
 from tvm_hetero.cost_models.store import KernelKey
-from tvm_hetero.errors import HeteroError, SolverError
+from tvm_hetero.errors import HeteroError, SolverError, UsageError
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition
 from tvm_hetero.platform.core_teams import NONE
@@ -96,6 +96,8 @@ def try_divisions(
             continue
         try:
             tried.append(make(way))
+        except UsageError:
+            raise  # it is what was asked for that cannot be had, in whichever way
         except HeteroError as error:
             if way == ways[-1] and not tried:
                 raise

@@ -20,6 +20,7 @@ import tvm
 from tvm_hetero.check.checker import check_schedule, verified
 from tvm_hetero.cost_models.registry import by_name
 from tvm_hetero.errors import LIST_LINE, UsageError
+from tvm_hetero.passes.narrow_tasks import is_narrow
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition
@@ -118,6 +119,10 @@ def _misfit(model: TaskGraph, plan: TaskGraph) -> str:
         (model, plan, "the plan says nothing of the model's task {}"),
     ):
         for task in one.tasks:
+            if task.id not in other.index and is_narrow(task.op):
+                return (
+                    f"its task {quote(task.id)} is in bfloat16, which a given plan cannot have yet"
+                )
             if task.id not in other.index:
                 return text.format(quote(task.id))
     for task in model.tasks:

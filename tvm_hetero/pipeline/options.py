@@ -99,7 +99,9 @@ class PartitionOptions:
     @property
     def largest_error(self) -> float | None:
         """The error that outputs may have; None where nothing is promised of it."""
-        return (self.accuracy or ACCURACY) if self.precision == AUTO else None
+        if self.precision != AUTO:
+            return None
+        return ACCURACY if self.accuracy is None else self.accuracy
 
     @classmethod
     def quick(cls, **others: Any) -> PartitionOptions:

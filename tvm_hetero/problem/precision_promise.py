@@ -74,10 +74,13 @@ class PrecisionPromise:
         optional = [*_NUMBERS, *_COUNTS, "reason"]
         row = Fields(data, where, ["precision", "metric", "tasks"], optional)
         tasks = row.fields("tasks", optional=None)
+        precision = row.choice("precision", PRECISIONS[1:])
+        if precision == AUTO:
+            row.number("accuracy")  # which it promises
         known: dict[str, Any] = {n: row.number(n) for n in _NUMBERS if row.has(n)}
         known |= {n: row.integer(n, least=0) for n in _COUNTS if row.has(n)}
         return cls(
-            precision=row.choice("precision", PRECISIONS[1:]),
+            precision=precision,
             metric=row.text("metric"),
             tasks={n: tasks.number(n) if tasks.has(n) else None for n in tasks.data},
             reason=row.text("reason", ""),

@@ -21,8 +21,10 @@ from tvm_hetero.problem.simulate import simulate
 def retime(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule of `problem` with the placement and the order of this one.
 
-    The lower bound stays, which is of the problem and not of a plan; one that the new value
-    contradicts is dropped. Memory and limits are the judge's to look at.
+    Of a schedule of this very problem the lower bound and the best single device stay, which are
+    the problem's and not the plan's; a bound that the new value contradicts is dropped. One of
+    another problem (measured anew, say) lends its placement alone. Memory and limits are for the
+    judge to look at.
 
     Raises
     ------
@@ -34,7 +36,9 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
     order = executable_order(problem, schedule.executions)
     timed = simulate(problem, [(e.task, e.device, e.elements) for e in order])
     value = objective_value(problem, timed.executions, timed.copies)
-    bound = schedule.lower_bound if schedule.lower_bound <= value * (1 + OPTIMAL_GAP) else 0.0
+    known = schedule if schedule.problem == problem.digest else None
+    bound = known.lower_bound if known is not None else 0.0
+    bound = bound if bound <= value * (1 + OPTIMAL_GAP) else 0.0
     return replace(
         schedule,
         problem=problem.digest,
@@ -44,6 +48,7 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
         value=value,
         lower_bound=min(bound, value),
         status="optimal" if value - bound <= OPTIMAL_GAP * value else "feasible",
+        best_single_device=None if known is None else known.best_single_device,
         robust=None,
     )
 

@@ -61,6 +61,19 @@ def test_an_archive_with_a_damaged_array(tmp_path: Path) -> None:
         read_inputs(tmp_path / "x.npz")
 
 
+@pytest.mark.parametrize(("at", "value"), [(6, 1), (8, 99)])
+def test_an_archive_that_is_encrypted_or_packed_unknown_ways(
+    tmp_path: Path, at: int, value: int
+) -> None:
+    np.savez(tmp_path / "x.npz", x=np.arange(10))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    content[at] = value
+    content[content.rindex(b"PK\x01\x02") + at + 2] = value
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(UsageError, match=r"x\.npz: cannot be read"):
+        read_inputs(tmp_path / "x.npz")
+
+
 def test_pickled_inputs_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.array([{"a": 1}], dtype=object))
     with pytest.raises(UsageError, match="'x' is no array of plain numbers"):

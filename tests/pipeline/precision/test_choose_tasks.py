@@ -10,7 +10,7 @@ import tvm
 from tvm import relax
 
 from tests.kernels.helpers import ZEN4, model, random, run, runs_here, scheduled
-from tvm_hetero.errors import RunError
+from tvm_hetero.errors import UsageError
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -79,11 +79,11 @@ def test_it_computes_what_the_rewritten_module_does(
 
 
 def test_inputs_of_another_shape_are_refused(runner: NetworkRunner) -> None:
-    with pytest.raises(RunError, match=r"expected float32\[2, 2, 32\], got float32\[2, 32\]"):
+    with pytest.raises(UsageError, match=r"expected float32\[2, 2, 32\], got float32\[2, 32\]"):
         runner.trace({"input0": random(0, 2, DEPTH)})
-    with pytest.raises(RunError, match="got nothing"):
+    with pytest.raises(UsageError, match="got nothing"):
         runner.trace({})
-    with pytest.raises(RunError, match="no input 'other'; it has input0"):
+    with pytest.raises(UsageError, match="no input 'other'; it has input0"):
         runner.trace({"input0": random(0, 2, 2, DEPTH), "other": random(0, 1)})
 
 
@@ -138,3 +138,24 @@ def test_inputs_that_are_held_out_withdraw_tasks(
     warned = CalibratedNetwork(runner, [zeros], [runner.random_inputs(0)], None)
     found = choose_tasks(warned, gains, limit)
     assert found.tasks != tuple(products) and (found.held_out or 0.0) <= limit
+
+
+def test_what_says_nothing_of_errors_is_refused(runner: NetworkRunner) -> None:
+    drawn = runner.random_inputs(0)
+    spoiled = {name: value + np.float32(np.nan) for name, value in drawn.items()}
+    with pytest.raises(UsageError, match=r"held-out input 0: outputs are not numbers \(NaN\)"):
+        CalibratedNetwork(runner, [drawn], [spoiled], None)
+    with pytest.raises(UsageError, match=r"gave 0\.05 for equal outputs; expected 0"):
+        CalibratedNetwork(runner, [drawn], [], lambda expected, found: 0.05)
+    with pytest.raises(UsageError, match=r"more than half of the .* that are free; give fewer"):
+        runner.check_memory(1 << 40)
+
+
+def test_errors_beyond_every_number_are_only_too_large(
+    runner: NetworkRunner, products: list[str]
+) -> None:
+    def huge(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
+        return 0.0 if np.array_equal(expected[0], found[0]) else 1e200
+
+    network = CalibratedNetwork(runner, [runner.random_inputs(0)], [], huge)
+    assert not choose_tasks(network, dict.fromkeys(products, 1.0), 1e-2).tasks

@@ -43,7 +43,7 @@ PlanProblemOption = Annotated[
 _SETTLED = (
     *("split", "teams", "objective", "batch", "solver", "time_limit", "gap", "seed", "cost_model"),
     *("probability", "no_measure", "quick", "build", "cluster", "length", "chunk", "groups"),
-    *("shards", "weights", "cache"),
+    *("shards", "weights", "cache", "precision", "accuracy", "calibration"),
 )
 
 

@@ -61,7 +61,8 @@ def read_inputs(path: Path) -> Arrays:
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
                 return {name: _plain(arrays, name) for name in arrays.files}
-    except (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+    # RuntimeError: an archive that is encrypted, or packed in a way that nobody here knows.
+    except (OSError, ValueError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
             f"{path}: cannot be read as .npz ({reason}); make one with numpy.savez"

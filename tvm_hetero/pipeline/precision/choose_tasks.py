@@ -30,9 +30,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from tvm_hetero.errors import UsageError
 from tvm_hetero.pipeline.precision.knapsack import fill_knapsack
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner, NetworkTrace
-from tvm_hetero.pipeline.precision.output_error import Metric, error_by
+from tvm_hetero.pipeline.precision.output_error import Metric, error_by, metric_name
 
 _ROUNDS = 6
 _ADDED = 16
@@ -61,8 +64,28 @@ class CalibratedNetwork:
         metric: Metric | None,
     ) -> None:
         self._runner, self._metric = runner, metric
-        self._inputs = [runner.trace(values) for values in inputs]
-        self._held_out = [runner.trace(values) for values in held_out]
+        runner.check_memory(len(inputs) + len(held_out))
+        traces = [runner.trace(values) for values in (*inputs, *held_out)]
+        for number, trace in enumerate(traces):
+            self._check(trace, number, len(inputs))
+        self._inputs, self._held_out = traces[: len(inputs)], traces[len(inputs) :]
+
+    def _check(self, trace: NetworkTrace, number: int, count: int) -> None:
+        """Refuse inputs that say nothing of errors, and a metric of which nothing is right."""
+        apart = number >= count
+        what = f"calibration: {'held-out ' if apart else ''}input {number - count * apart}"
+        floats = [output for output in trace.outputs if output.dtype.kind == "f"]
+        if any(np.isnan(output).any() for output in floats):
+            raise UsageError(
+                f"{what}: outputs are not numbers (NaN) in float32 already, so no error can be "
+                "measured; give inputs that the model is for (--calibration X.npz)"
+            )
+        error = error_by(self._metric, trace.outputs, trace.outputs)
+        if error > 0:
+            raise UsageError(
+                f"the metric {metric_name(self._metric)!r} gave {error:g} for equal outputs; "
+                "expected 0"
+            )
 
     def error(self, chosen: Collection[str]) -> float:
         """The largest error on the inputs for calibration with the `chosen` tasks in bfloat16."""
@@ -143,7 +166,7 @@ class _BudgetSearch:
     def look(self, budget: float) -> ChosenTasks:
         """What the knapsack chooses within a budget of squares, measured."""
         names = list(self.gains)
-        squares = [self.alone[name] ** 2 for name in names]
+        squares = [self.alone[name] * self.alone[name] for name in names]
         filling = fill_knapsack([self.gains[name] for name in names], squares, budget)
         return self._measured([names[i] for i in filling.chosen], filling.bound)
 
@@ -160,8 +183,8 @@ class _BudgetSearch:
             tasks = [each for each in self.gains if each in found.alone or each == task]
             more = self._measured(tasks, found.gain_bound)
             found = more if self.holds(more) else found
-        squares = [error**2 for error in self.alone.values()]
-        budget = math.fsum(found.alone[task] ** 2 for task in found.tasks)
+        squares = [error * error for error in self.alone.values()]
+        budget = math.fsum(found.alone[task] * found.alone[task] for task in found.tasks)
         filling = fill_knapsack(list(self.gains.values()), squares, budget)
         return replace(found, gain_bound=max(filling.bound, self._gain(found)))
 
@@ -176,9 +199,10 @@ class _BudgetSearch:
         worst = max(everything.measured, everything.held_out or 0.0)
         if 0 < high < math.inf and worst < math.inf:
             factor = worst / math.sqrt(high)
-            budget = min(high * _CAUTION, _CAUTION * (self.accuracy / factor) ** 2)
+            allowed = self.accuracy / factor
+            budget = min(high * _CAUTION, _CAUTION * allowed * allowed)
         else:
-            budget = self.accuracy**2
+            budget = self.accuracy * self.accuracy
         for _ in range(_ROUNDS):
             found = self.look(budget)
             if self.holds(found):

@@ -40,7 +40,7 @@ def fill_knapsack(gains: Sequence[float], weights: Sequence[float], budget: floa
     Parameters
     ----------
     gains, weights
-        Of each item: above 0, and not below it. One that is infinite never fits.
+        Of each item: above 0, and not below it. One that is infinite fits an infinite budget alone.
     budget
         What all chosen weights may sum up to.
     """

@@ -17,15 +17,23 @@ import numpy as np
 import tvm
 
 from tvm_hetero.compiler.kernel_cache import compile_library, schedule_kernels
-from tvm_hetero.errors import RunError
+from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.executor.inputs import TensorInfo, random_values
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
-from tvm_hetero.passes.lowered_main import KernelCall, TensorSource, static_shape
+from tvm_hetero.passes.lowered_main import (
+    KernelCall,
+    LoweredMain,
+    TensorSource,
+    static_shape,
+    tensor_bytes,
+)
 from tvm_hetero.passes.narrow_tasks import narrow_name
 from tvm_hetero.passes.states import ranges_of
+from tvm_hetero.platform.host import read_free_memory
+from tvm_hetero.util.units import format_bytes
 from tvm_hetero.util.untrusted_names import printable
 
 Tensors = dict[TensorSource, Any]
@@ -79,23 +87,37 @@ class NetworkRunner:
             infos.append(TensorInfo(name, shape, str(param.ty.dtype), span))
         return random_values(infos, seed)
 
+    def check_memory(self, count: int) -> None:
+        """Refuse so many inputs that their traces, which are kept whole, are not held here.
+
+        Raises
+        ------
+        UsageError
+            If they would take more than half of what programs can have now.
+        """
+        each = sum(tensor_bytes(ty) for call in self._main.calls for ty in call.outputs)
+        free = read_free_memory()
+        if free is not None and count * each > free // 2:
+            raise UsageError(
+                f"calibration: tensors of {count} inputs are kept, {format_bytes(each)} of each, "
+                f"which is more than half of the {format_bytes(free)} that are free; give fewer"
+            )
+
     def trace(self, inputs: Mapping[str, Any]) -> NetworkTrace:
         """Run in float32.
 
         Raises
         ------
+        UsageError
+            If the inputs are others than the model's.
         RunError
-            If the inputs are others than the model's, or a kernel refuses them.
+            If a kernel refuses them.
         """
-        unknown = sorted(set(inputs) - set(self._main.inputs))
-        if unknown:
-            names = ", ".join(map(printable, self._main.inputs))
-            raise RunError(
-                f"calibration: the model has no input {printable(unknown[0])!r}; it has {names}"
-            )
+        check_inputs(self._main, inputs)
         tensors: Tensors = {}
-        for i, (name, param) in enumerate(zip(self._main.inputs, self._main.params, strict=True)):
-            tensors[TensorSource(None, i)] = _input(inputs, name, param.ty)
+        for i, name in enumerate(self._main.inputs):
+            values = np.ascontiguousarray(inputs[name])
+            tensors[TensorSource(None, i)] = tvm.runtime.tensor(values)
         for call in self._main.calls:
             self._run(call, tensors, narrow=False)
         return NetworkTrace(tensors, self._outputs(tensors))
@@ -163,11 +185,26 @@ def _viewed(tensor: Any, shape: tuple[int, ...]) -> Any:
     return tensor if tuple(tensor.shape) == shape else tensor._create_view(shape)
 
 
-def _input(inputs: Mapping[str, Any], name: str, ty: Any) -> Any:
-    shape, dtype = static_shape(ty, name), str(ty.dtype)
-    value = inputs.get(name)
-    array = None if value is None else np.asarray(value)
-    if array is None or array.shape != shape or str(array.dtype) != dtype:
-        given = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
-        raise RunError(f"calibration: input {name!r}: expected {dtype}{list(shape)}, got {given}")
-    return tvm.runtime.tensor(np.ascontiguousarray(array))
+def check_inputs(main: LoweredMain, inputs: Mapping[str, Any]) -> None:
+    """Refuse inputs for calibration that are not the model's.
+
+    Raises
+    ------
+    UsageError
+        If one is unknown or missing, or of another shape or type.
+    """
+    unknown = sorted(set(inputs) - set(main.inputs))
+    if unknown:
+        names = ", ".join(map(printable, main.inputs))
+        raise UsageError(
+            f"calibration: the model has no input {printable(unknown[0])!r}; it has {names}"
+        )
+    for name, param in zip(main.inputs, main.params, strict=True):
+        shape, dtype = static_shape(param.ty, name), str(param.ty.dtype)
+        array = None if name not in inputs else np.asarray(inputs[name])
+        if array is None or array.shape != shape or str(array.dtype) != dtype:
+            given = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise UsageError(
+                f"calibration: input {printable(name)!r}: expected {dtype}{list(shape)}, got "
+                f"{given}"
+            )

@@ -16,7 +16,7 @@ from tvm_hetero.problem.cost import IMPLEMENTATIONS
 from tvm_hetero.problem.graph import Task
 from tvm_hetero.problem.implementation_choice import Choice
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.precision_promise import BFLOAT16, FLOAT32, PrecisionPromise
+from tvm_hetero.problem.precision_promise import BFLOAT16, PrecisionPromise
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
@@ -130,13 +130,12 @@ def kernels_json(
 ) -> list[dict[str, Any]]:
     """The same rows for machines; times in seconds, rates in operations or bytes a second.
 
-    Kernels of tasks that `promise` says to be in bfloat16 are; all others are in float32.
+    The precision is that of tasks which `promise` says to be in bfloat16; None: the model's own.
     """
-    narrow = (
-        {problem.graph.task(task).op for task in promise.tasks} if promise is not None else set()
-    )
+    chosen = {} if promise is None else promise.tasks
+    narrow = {task.op for task in problem.tasks if task.id in chosen}
     return [
-        {**_json_row(row), "precision": BFLOAT16 if row.choice.kernel in narrow else FLOAT32}
+        {**_json_row(row), "precision": BFLOAT16 if row.choice.kernel in narrow else None}
         for rows in kernel_rows(choices, problem, schedule).values()
         for row in rows
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PrecisionPromise
+from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, PrecisionPromise
 from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
@@ -17,7 +17,7 @@ def precision_text(promise: PrecisionPromise | None, problem: Problem) -> str:
     """What was promised and what was measured, in a few lines."""
     total = len(_computing(problem))
     if promise is None:
-        return f"precision: {count_noun(total, 'task')} in float32"
+        return f"precision: {count_noun(total, 'task')} as the model has them"
     head = f"precision {promise.precision}: {len(promise.tasks)} of {total} tasks in bfloat16"
     if promise.reason:
         head += f" ({printable(promise.reason)})"
@@ -57,7 +57,7 @@ def precision_table(promise: PrecisionPromise | None, problem: Problem) -> str:
         narrow = task in promise.tasks
         error = promise.tasks.get(task)
         alone = "-" if error is None else f"{error:.3g}"
-        rows.append([printable(task), BFLOAT16 if narrow else FLOAT32, alone])
+        rows.append([printable(task), BFLOAT16 if narrow else "given", alone])
     return f"{precision_text(promise, problem)}\n\n{format_table(_HEADERS, rows)}"
 
 
