@@ -20,7 +20,7 @@ from tvm_hetero.doctor.finding import Finding
 from tvm_hetero.doctor.folders import examine_folders
 from tvm_hetero.doctor.kernels import describe_unit
 from tvm_hetero.doctor.memory import examine_memory
-from tvm_hetero.doctor.packages import group_requirements
+from tvm_hetero.doctor.packages import examine_packages, group_requirements
 from tvm_hetero.errors import PlatformError, UsageError
 from tvm_hetero.kernels.cpu.vector_unit import AMX, SSE, known_units
 from tvm_hetero.platform.host import read_machine
@@ -147,4 +147,21 @@ def test_every_unit_says_what_it_has() -> None:
 
 def test_extras_are_those_of_the_package() -> None:
     groups = group_requirements(metadata.requires("tvm_hetero") or [])
-    assert {"serve", "torch", "ray", "text"} <= set(groups) and "numpy" in groups[""]
+    assert {"serve", "torch", "ray", "text"} <= set(groups)
+    assert "numpy" in {each.name for each in groups[""]}
+
+
+def test_a_version_that_does_not_fit_is_a_fault_with_its_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fits = ["numpy>=1", 'nosuch; extra == "x"', 'numpy<1; extra == "y"', 'gone; os_name == "nt"']
+    monkeypatch.setattr(metadata, "requires", lambda name: fits)
+    found = by_name(examine_packages())
+    assert not found["requirements"].is_fault
+    assert found["extra x"].found == "without nosuch (pip install 'tvm_hetero[x]')"
+    version = metadata.version("numpy")
+    assert found["extra y"].found.startswith(f"numpy {version}, expected <1 (pip")
+    monkeypatch.setattr(metadata, "requires", lambda name: ["numpy<1", "nosuch"])
+    finding = by_name(examine_packages())["requirements"]
+    assert finding.is_fault and finding.advice == "pip install 'numpy<1' nosuch"
+    assert finding.found == f"numpy {version}, expected <1; without nosuch"
