@@ -107,7 +107,7 @@ WRONG: list[tuple[str, Any, type[HeteroError], str]] = [
     ("load/classes/0/slo", {"latency": {"p99": "1kg"}}, FormatError, "p99: expected time"),
     ("load/seconds", 0, FormatError, "load: seconds: expected seconds above 0"),
     ("load/classes/0/rate", 0, FormatError, "class 0: rate: expected requests a second, above 0"),
-    ("load/classes/0/rate", 1e9, UsageError, "class 0: rate: .*at most 1000000 requests"),
+    ("load/classes/0/rate", 1e9, UsageError, "class 0: rate: .*more than 1000000 requests"),
     (
         "load/classes/0/bursts",
         {"factor": 2, "every": 1e-15, "length": 1e-15},

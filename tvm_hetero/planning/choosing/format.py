@@ -187,12 +187,12 @@ def _class(data: object, where: str, folder: Path, drawn: tuple[float, int]) -> 
         for key in ("bursts", "prompt", "output"):
             if key in row:
                 row.refuse(key, "nothing beside a 'trace', which says it itself")
-        requests = load_trace(folder / row.name("trace"))
+        requests, rate = load_trace(folder / row.name("trace")), None
     else:
-        requests = _drawn(row, *drawn)
+        requests, rate = _drawn(row, *drawn)
     accuracy = _accuracy(row) if "accuracy" in row else 0.0
     own = _trace_seconds(requests) if "trace" in row else None
-    return RequestClass(row.name("name"), requests, _slo(row), accuracy, own)
+    return RequestClass(row.name("name"), requests, _slo(row), accuracy, own, rate)
 
 
 def _trace_seconds(requests: tuple[ServiceRequest, ...]) -> float | None:
@@ -201,8 +201,8 @@ def _trace_seconds(requests: tuple[ServiceRequest, ...]) -> float | None:
     return span * len(requests) / (len(requests) - 1) if span else None
 
 
-def _drawn(row: Fields, seconds: float, seed: int) -> tuple[ServiceRequest, ...]:
-    """Requests of a class: one with another name has a random stream of its own."""
+def _drawn(row: Fields, seconds: float, seed: int) -> tuple[tuple[ServiceRequest, ...], float]:
+    """Requests of a class and their rate: one with another name has a random stream of its own."""
     bursts = None
     if "bursts" in row:
         given = row.fields("bursts", ["factor", "every", "length"])
@@ -216,9 +216,10 @@ def _drawn(row: Fields, seconds: float, seed: int) -> tuple[ServiceRequest, ...]
     name = row.name("name").encode()
     lengths = (_lengths(row, "prompt"), _lengths(row, "output"))
     try:
-        return draw_requests(rate, seconds, bursts, *lengths, seed=(seed, len(name), *name))
+        drawn = draw_requests(rate, seconds, bursts, *lengths, seed=(seed, len(name), *name))
     except UsageError as error:
         raise UsageError(f"{row.at('rate')}: {error}") from None
+    return drawn, rate * (bursts.more if bursts else 1.0)
 
 
 def _lengths(row: Fields, key: str) -> Lengths:

@@ -3,8 +3,8 @@
 Nothing that the program believed is used but the replicas and their shares. A class's circle is
 divided among its replicas in proportion to what they carry, so that each has a share of at most
 c(k, o); each is played by the simulator of ``tvm-hetero simulate``. What counts is what all of a
-class's requests together make of the SLO, and that every replica could go on so for ever: a queue
-that is worked off only because no more requests come is no answer.
+class's requests together make of the SLO, and that every replica could go on so for ever: they come
+again and again, and a queue that is worked off only because no more requests come is no answer.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from tvm_hetero.planning.choosing.arrivals import UNITS, marks_of, members_of
 from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.program import Replicas
-from tvm_hetero.planning.choosing.rate import holds, mean_watts, play_share, reached
+from tvm_hetero.planning.choosing.rate import holds, mean_watts, reached, repeat_share
 from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.choosing.request import ChoiceRequest, SloLimit
-from tvm_hetero.planning.choosing.steady import steady_rate, use_of
+from tvm_hetero.planning.choosing.steady import arrival_seconds, steady_rate, use_of
+from tvm_hetero.solvers.core.deadline import Deadline, check_left
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,19 @@ _Pool = tuple[tuple[RatedOption, int], ...]
 class ChoicePlayer:
     """Plays choices of one question; a class with the same replicas is played once."""
 
-    def __init__(self, request: ChoiceRequest) -> None:
-        self.request = request
+    def __init__(self, request: ChoiceRequest, ends: Deadline | None = None) -> None:
+        self.request, self.ends = request, ends
         self._rates: dict[tuple[int, str], float] = {}
         self._known: dict[tuple[int, tuple[tuple[str, int, int], ...]], PlayedClass] = {}
 
     def play(self, replicas: Replicas) -> tuple[PlayedClass, ...]:
-        """All classes in order; each has replicas."""
+        """All classes in order; each has replicas.
+
+        Raises
+        ------
+        SolverError
+            If `ends` has passed.
+        """
         return tuple(
             self._class(k, tuple(row for row in replicas if row[0].served == k))
             for k in range(len(self.request.classes))
@@ -75,12 +82,13 @@ class ChoicePlayer:
 
     def _play(self, k: int, pool: _Pool) -> PlayedClass:
         served, seconds = self.request.classes[k], self.request.seconds
-        marks = marks_of(len(served.requests))
+        marks, period = marks_of(len(served.requests)), arrival_seconds(served, seconds)
         every: dict[str, list[float]] = {limit.figure: [] for limit in served.slo}
         watts, busiest = 0.0, 0.0
         for option, begin, length in divide_circle(pool):
             members = [served.requests[i] for i in members_of(marks, begin, length)]
-            outcome = play_share(option, members)
+            check_left(self.ends, "choose", f"while the load of {served.name!r} is played")
+            outcome = repeat_share(option, members, period)
             for figure, values in every.items():
                 values += outcome.figures[figure]
             watts += mean_watts(option, outcome, served, seconds)

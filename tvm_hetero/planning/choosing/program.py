@@ -72,6 +72,11 @@ class ProgramAnswer:
     bound: int
 
 
+def unit_of(request: ChoiceRequest, goal: str) -> int:
+    """How many of the program's integers are one dollar, watt or part of accuracy."""
+    return {"price": MONEY, "energy": MILLIWATT, "accuracy": POINTS * request.count}[goal]
+
+
 def goal_of(request: ChoiceRequest) -> str:
     """What is minimised or maximised: the front is of prices."""
     return "price" if request.goal == "front" else request.goal
@@ -171,9 +176,11 @@ class _ChoiceProgram:
         names = sorted({self.rated[i].option.variant.name for i in own})
         if not names:
             served = self.request.classes[k]
+            floor = "" if k in self.limits.without_floor else _floor_words(served.least_accuracy)
             raise InfeasibleError(
-                f"class {served.name!r}: no variant on any machine keeps its SLO, even alone; "
-                "relax it, or offer faster machines"
+                f"class {served.name!r}: no variant{floor} on any machine keeps its SLO, even "
+                "alone; relax it, or offer faster machines",
+                proven=True,
             )
         for name in names:
             self.z[k, name] = self.model.new_bool_var("")
@@ -247,6 +254,10 @@ def _check_size(most: int, goal: str) -> None:
             f"the {goal} of all machines or requests together is too large to be counted exactly; "
             "give it in larger units, or fewer machines"
         )
+
+
+def _floor_words(least: float) -> str:
+    return f" with an accuracy of {least:g} or more" if least > 0 else ""
 
 
 def _why_nothing(request: ChoiceRequest) -> str:

@@ -4,7 +4,15 @@ c(k, o) is the largest share s (in `UNITS`) whose mean rate is below what a repl
 answering for ever (`tvm_hetero.planning.choosing.steady`), and for which a replica that gets an
 interval of length s (`tvm_hetero.planning.choosing.arrivals`) keeps every limit of k, at each of
 `_BEGINS` where the interval begins. It is found by bisection of what a simulation says; shares
-between those that were simulated are not claimed.
+between those that were simulated are not claimed, nor those without a request.
+
+The load goes on
+A class's requests come again and again. What a repetition leaves in the queue stands in the way of
+the next one, so that a burst at the end of the load is no better than one in its middle. Where a
+replica is idle at the same request of two repetitions, what is between goes on for ever. Else the
+last but one of `_REPEATS` counts: below the steady rate what is left over grows no more after the
+first one (a queue that is never empty shrinks in a repetition, and the more was left the more is
+left); and who comes after a repetition is in its last batches, and makes them slower.
 
 A bound that needs no simulation                                                  -> `most_share`
 Let a limit say that q % of the requests are done within S. Those arrive within D, so they are done
@@ -18,8 +26,9 @@ carry is dominated, and not simulated: see `tvm_hetero.planning.choosing.options
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,9 +42,12 @@ from tvm_hetero.planning.choosing.request import RequestClass, SloLimit
 from tvm_hetero.planning.choosing.steady import arrival_seconds, steady_rate, steady_share
 from tvm_hetero.planning.requests import ServiceRequest
 from tvm_hetero.planning.service import Served, play
+from tvm_hetero.solvers.core.deadline import Deadline, check_left
 
 # Where the intervals begin with which a share is tried.
 _BEGINS = (0, UNITS * 3 // 8)
+# How often a load is played that does not end in time.
+_REPEATS = 4
 # Bisection ends at this part of the share.
 _FINE = 200
 # Longer than any queue that is left is worked off, s.
@@ -46,7 +58,8 @@ _ALL = 1e7
 class ShareOutcome:
     """What became of a replica's requests: seconds of each figure, and joules above idling.
 
-    `joules` is NaN where watts are not known; `end` is when the last batch was done, s.
+    `joules` is NaN where watts are not known; `end` is when the last batch was done, s. Of requests
+    that come again and again both are those of one repetition.
     """
 
     figures: Mapping[str, Sequence[float]]
@@ -55,18 +68,30 @@ class ShareOutcome:
 
 
 def capacity_of(
-    option: ReplicaOption, served: RequestClass, seconds: float, most: int = UNITS
+    option: ReplicaOption,
+    served: RequestClass,
+    seconds: float,
+    most: int = UNITS,
+    ends: Deadline | None = None,
 ) -> tuple[int, float]:
-    """c(k, o), at most `most`, and the watts of a replica with that share (NaN: not known)."""
+    """c(k, o), at most `most`, and the watts of a replica with that share (NaN: not known).
+
+    Raises
+    ------
+    SolverError
+        If `ends` has passed.
+    """
     marks = marks_of(len(served.requests))
+    period = arrival_seconds(served, seconds)
     outcomes: dict[int, list[ShareOutcome]] = {}
 
     def carries(share: int) -> bool:
         tried = outcomes.setdefault(share, [])
         for begin in _BEGINS:
-            chosen = members_of(marks, begin, share)
-            tried.append(serve(option, [served.requests[i] for i in chosen]))
-            if not all(holds(limit, tried[-1].figures) for limit in served.slo):
+            check_left(ends, "choose", f"while the shares of {served.name!r} are simulated")
+            chosen = [served.requests[i] for i in members_of(marks, begin, share)]
+            tried.append(serve(option, chosen, period))
+            if not chosen or not all(holds(limit, tried[-1].figures) for limit in served.slo):
                 return False
         return True
 
@@ -84,12 +109,11 @@ def capacity_of(
 def mean_watts(
     option: ReplicaOption, outcome: ShareOutcome, served: RequestClass, seconds: float
 ) -> float:
-    """What a replica draws while its class arrives, and until it is done; NaN: not known."""
+    """What a replica draws in the mean while its class arrives, again and again; NaN: not known."""
     idle = idle_watts(option.machine)
     if idle is None:
         return math.nan
-    length = outcome.end - served.requests[0].arrival
-    return idle + outcome.joules / max(arrival_seconds(served, seconds), length)
+    return idle + outcome.joules / arrival_seconds(served, seconds)
 
 
 def most_share(option: ReplicaOption, served: RequestClass, seconds: float) -> int:
@@ -111,40 +135,82 @@ def most_share(option: ReplicaOption, served: RequestClass, seconds: float) -> i
     return min(steady, int(np.sort(marks_of(len(requests)))[count]))
 
 
-def serve(option: ReplicaOption, requests: Sequence[ServiceRequest]) -> ShareOutcome:
-    """One replica alone with its requests: in short for a network, else by `play_share`."""
+def serve(
+    option: ReplicaOption, requests: Sequence[ServiceRequest], period: float = math.inf
+) -> ShareOutcome:
+    """One replica alone with its requests, which come again every `period` s.
+
+    In short for a network, else by `repeat_share`.
+    """
     if not option.seconds:
-        return play_share(option, requests)
-    ends, sizes = serve_batches([each.arrival for each in requests], option.seconds)
-    times = [end - each.arrival for end, each in zip(ends, requests, strict=True)]
+        return repeat_share(option, requests, period)
+    arrivals = [each.arrival for each in requests]
+    times, sizes, end = serve_batches(arrivals, option.seconds, period)
     joules = math.fsum(option.joules[n] for n in sizes) if option.joules else math.nan
-    return ShareOutcome(_figures(times, times, []), joules, max(ends, default=0.0))
+    return ShareOutcome(_figures(times, times, []), joules, end)
 
 
 def serve_batches(
-    arrivals: Sequence[float], seconds: Sequence[float]
-) -> tuple[list[float], list[int]]:
-    """When each request is done, and the sizes of batches, of a replica with one batch at a time.
+    arrivals: Sequence[float], seconds: Sequence[float], period: float = math.inf
+) -> tuple[list[float], list[int], float]:
+    """How long each request takes, and the sizes of batches, of a replica with one at a time.
 
     The rules of `tvm_hetero.planning.service` where one answer is all of a request: whoever waits
     when a batch ends goes into the next, first come first; who comes to an idle replica goes alone.
+
+    A request that finds it idle in two repetitions one after the other divides them: what is
+    between is alike for ever, and is what is returned, with the end of its last batch. That may
+    begin in the middle of the first repetition and end in the next one.
     """
-    most = len(seconds) - 1
-    ends: list[float] = []
-    sizes: list[int] = []
-    now, i = -math.inf, 0
-    while i < len(arrivals):
+    count, most = len(arrivals), len(seconds) - 1
+    every, times, sizes, starts = list(arrivals), list[float](), list[int](), list[int]()
+    now, i, idle = -math.inf, 0, set[int]()
+    while count and i < _REPEATS * count:
+        while i + most >= len(every):
+            shift = len(every) // count * period
+            every += [each + shift for each in arrivals]
         n = 1
-        if arrivals[i] > now:
-            now = arrivals[i]
+        if every[i] > now:
+            if i - count in idle:
+                break
+            idle.add(i)
+            now = every[i]
         else:
-            while n < most and i + n < len(arrivals) and arrivals[i + n] <= now:
+            while n < most and every[i + n] <= now:
                 n += 1
         now += seconds[n]
-        ends += [now] * n
+        times += [now - each for each in every[i : i + n]]
         sizes.append(n)
+        starts.append(i)
         i += n
-    return ends, sizes
+    # Where it is never idle, the repetition before the last one: who comes later is in its batches.
+    until = i if i < _REPEATS * count else (_REPEATS - 1) * count
+    own = slice(bisect_left(starts, until - count), bisect_left(starts, until))
+    return times[until - count : until], sizes[own], now
+
+
+def repeat_share(
+    option: ReplicaOption, requests: Sequence[ServiceRequest], period: float
+) -> ShareOutcome:
+    """What `play_share` makes of requests that come again every `period` s.
+
+    `joules` and `end` are of a repetition in the mean.
+    """
+    once = play_share(option, requests)
+    if not requests or once.end <= requests[0].arrival + period:
+        return once
+    every = [
+        replace(each, arrival=each.arrival + i * period)
+        for i in range(_REPEATS)
+        for each in requests
+    ]
+    whole = play_share(option, every)
+    counted = slice((_REPEATS - 2) * len(requests), (_REPEATS - 1) * len(requests))
+    return ShareOutcome(
+        {name: values[counted] for name, values in whole.figures.items()},
+        whole.joules / _REPEATS,
+        whole.end - (_REPEATS - 1) * period,
+    )
 
 
 def play_share(option: ReplicaOption, requests: Sequence[ServiceRequest]) -> ShareOutcome:
@@ -156,7 +222,7 @@ def play_share(option: ReplicaOption, requests: Sequence[ServiceRequest]) -> Sha
     busy = {resource: share * outcome.seconds for resource, share in outcome.busy.items()}
     joules = joules_above_idle(option.machine, busy, _working(outcome.served))
     firsts = [each.to_first for each in outcome.served]
-    gaps = [each.each for each in outcome.served if not math.isnan(each.each)]
+    gaps = [each.each for each in outcome.served]
     figures = _figures([each.in_system for each in outcome.served], firsts, gaps)
     return ShareOutcome(figures, joules, outcome.end)
 
@@ -182,8 +248,11 @@ def holds(limit: SloLimit, figures: Mapping[str, Sequence[float]]) -> bool:
 
 
 def reached(limit: SloLimit, figures: Mapping[str, Sequence[float]]) -> float:
-    """The least number of seconds that so many percent of the requests are within."""
-    values = sorted(figures[limit.figure])
+    """The least number of seconds that so many percent of the requests are within.
+
+    Requests without such a figure (NaN: a single token has no `tpot`) do not count.
+    """
+    values = sorted(each for each in figures[limit.figure] if not math.isnan(each))
     if not values:
         return 0.0
     return values[-(-len(values) * limit.percentile // 100) - 1]

@@ -98,10 +98,12 @@ def plan_replica(
     problem = problem_of(variant, machine, batch)
     plan = solve(merge_batch(problem, batch), "auto", options)
     route = batch_route(problem, plan)
-    seconds = tuple(pass_seconds(route, n) for n in range(batch + 1))
+    passes = [pass_route(route, n) for n in range(batch + 1)]
+    known = idle_watts(machine) is not None
     return ReplicaOption(
-        variant, machine, batch, Service(route, 1, batch), plan, seconds,
-        joules_of(machine, route, seconds),
+        variant, machine, batch, Service(route, 1, batch), plan,
+        seconds=tuple(each.now for each in passes),
+        joules=tuple(joules_above_idle(machine, p.busy, p.now) for p in passes) if known else (),
     )  # fmt: skip
 
 
@@ -197,32 +199,13 @@ def batch_route(problem: Problem, plan: Schedule) -> Route:
     return make_route(problem, in_order(problem, steps))
 
 
-def pass_seconds(route: Route, count: int) -> float:
-    """Seconds of `count` elements that go through a route alone."""
-    if count == 0:
-        return 0.0
+def pass_route(route: Route, count: int) -> Clock:
+    """The clock after `count` elements went through a route alone: seconds, and who was busy."""
     clock = Clock(route.resources)
-    clock.send(route, range(count), lambda: None)
-    clock.run()
-    return clock.now
-
-
-def joules_of(machine: MachineOffer, route: Route, seconds: tuple[float, ...]) -> tuple[float, ...]:
-    """What batches of 0, 1, ... elements take above idling; empty where watts are not known."""
-    if idle_watts(machine) is None:
-        return ()
-    return tuple(
-        joules_above_idle(machine, busy_seconds(route, n), seconds[n]) for n in range(len(seconds))
-    )
-
-
-def busy_seconds(route: Route, count: int) -> dict[Resource, float]:
-    """How long a batch of so many elements keeps each resource busy."""
-    busy: dict[Resource, float] = {}
-    for leg, each in enumerate(route.legs):
-        for resource in each.resources:
-            busy[resource] = busy.get(resource, 0.0) + route.seconds(leg, count)
-    return busy
+    if count:
+        clock.send(route, range(count), lambda: None)
+        clock.run()
+    return clock
 
 
 def joules_above_idle(

@@ -9,7 +9,8 @@ replica answers while its queue never ends. Bursts may queue; the mean over the 
     decoder    the class's own requests, all there at once: how fast they are admitted, for each
                that enters a slot another one has left it
 
-The mean rate is that of the time in which the class's requests arrive (`arrival_seconds`).
+The mean rate is that of the time in which the class's requests arrive (`arrival_seconds`), or the
+one that they were drawn with, if fewer came than that.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ def arrival_seconds(served: RequestClass, seconds: float) -> float:
     return max(served.seconds or seconds, span)
 
 
+def arrival_rate(served: RequestClass, seconds: float) -> float:
+    """Requests of a class a second, in the mean: those that came, or that were asked for."""
+    return max(len(served.requests) / arrival_seconds(served, seconds), served.rate or 0.0)
+
+
 def steady_rate(option: ReplicaOption, served: RequestClass) -> float:
     """Requests a second that a replica answers for ever (see the head of this file)."""
     if option.seconds:
@@ -57,11 +63,10 @@ def _saturating(requests: Sequence[ServiceRequest], slots: int) -> list[ServiceR
 
 def steady_share(rate: float, served: RequestClass, seconds: float) -> int:
     """The largest share of a class, in `UNITS`, whose mean rate is below `rate`."""
-    most = rate * arrival_seconds(served, seconds) * UNITS / len(served.requests)
+    most = rate * UNITS / arrival_rate(served, seconds)
     return UNITS if most > UNITS else math.ceil(most) - 1
 
 
 def use_of(rate: float, share: int, served: RequestClass, seconds: float) -> float:
     """The mean rate of a share as a part of the steady one: below 1 where it can go on."""
-    own = share * len(served.requests) / UNITS / arrival_seconds(served, seconds)
-    return own / rate
+    return share * arrival_rate(served, seconds) / UNITS / rate
