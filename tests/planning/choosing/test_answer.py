@@ -83,6 +83,24 @@ def test_the_best_accuracy_within_a_budget_and_its_front() -> None:
     assert less.accuracy < 76.0 and less.price <= best.price - 0.1
 
 
+def test_a_budget_of_watts_holds_when_the_choice_is_played() -> None:
+    over = 0
+    for seed in (1, 12, 14):
+        classes = (load("a", 150.0, 0.06, seed=seed), load("b", 90.0 + seed, 0.3, 75.0, seed=seed))
+        request = question(classes, "energy", (4, 4))
+        free = best_choice(rate(request), "energy")
+        over += free.watts > free.value
+        for watts in (free.value, free.watts - 0.001, 1.1 * free.watts):
+            try:
+                kept = best_choice(
+                    rate(replace(request, budget=SpendingLimit(watts=watts))), "energy"
+                )
+            except InfeasibleError:
+                continue
+            assert kept.watts <= watts and kept.bound <= kept.value
+    assert over  # some draws more than the program says
+
+
 def many_variants(count: int) -> RatedRequest:
     """A question with as many variants, of which each is slower than the one before."""
     d = offer("slow", 400)

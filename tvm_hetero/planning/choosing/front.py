@@ -13,12 +13,15 @@ that its program had. What was left out is told with the front.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.planning.choosing.find_choice import MachineChoice, Need, RatedRequest, find_choice
 from tvm_hetero.planning.choosing.program import (
+    MILLIWATT,
     POINTS,
     ChoiceLimits,
     ProgramAnswer,
@@ -29,19 +32,48 @@ from tvm_hetero.planning.choosing.program import (
 
 # Points of a front: combinations of variants and classes are many more.
 _WALK = 40
+# Choices that draw more than the budget when they are played.
+_TRIES = 8
 _BETWEEN = 16
 
 
 def best_choice(case: RatedRequest, goal: str, limits: ChoiceLimits | None = None) -> MachineChoice:
-    """The best choice within limits that keeps the SLO when played (see `find_choice`)."""
+    """The best choice within limits that keeps the SLO when played (see `find_choice`).
+
+    And the budget of watts: batches are others than those that its shares were rated with, so it
+    may draw a little more. Then as much of the budget is kept back.
+
+    Raises
+    ------
+    InfeasibleError
+        If there is none.
+    SolverError
+        If none was found in the time.
+    """
     given = limits or ChoiceLimits(full_need(case.request))
+    most = case.request.budget.watts if given.spending else None
+    bound = math.nan
+    for _ in range(_TRIES):
+        choice = find_choice(case, partial(_pick, case, goal, given), goal, given.need)
+        bound = choice.bound if math.isnan(bound) else bound
+        if most is None or choice.watts <= most:
+            return replace(choice, bound=bound)
+        over = math.ceil((choice.watts - most) * MILLIWATT)
+        given = replace(given, reserve=given.reserve + over)
+    raise InfeasibleError(
+        f"every choice draws more than the budget of {most:g} W when it is played; raise it"
+    )
 
-    def pick(need: Need) -> ProgramAnswer:
-        return solve_program(
-            case.request, case.rated, replace(given, need=need), case.options, goal
-        )
 
-    return find_choice(case, pick, goal, given.need)
+def _pick(case: RatedRequest, goal: str, limits: ChoiceLimits, need: Need) -> ProgramAnswer:
+    """What the program says; infeasible with a reserve is no proof."""
+    asked = replace(limits, need=need)
+    try:
+        return solve_program(case.request, case.rated, asked, case.options, goal)
+    except InfeasibleError as error:
+        if limits.reserve:
+            raise InfeasibleError(str(error)) from error
+        raise
 
 
 def find_front(case: RatedRequest, cost: str) -> tuple[tuple[MachineChoice, ...], bool]:

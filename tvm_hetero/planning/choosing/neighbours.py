@@ -93,14 +93,15 @@ def floors_below(request: ChoiceRequest, choice: MachineChoice) -> list[int]:
 
 
 def is_over_budget(request: ChoiceRequest, choice: MachineChoice) -> bool:
-    """Whether a choice costs or draws more than it may, as the program counts both."""
+    """Whether a choice costs or draws more than it may, as the program counts or as played."""
     budget = request.budget
     price = sum(money(rated) * count for rated, count in choice.replicas)
     if budget.price is not None and price > int(budget.price * MONEY):
         return True
-    return budget.watts is not None and sum(
-        milliwatts(rated) * count for rated, count in choice.replicas
-    ) > int(budget.watts * MILLIWATT)
+    if budget.watts is None:
+        return False
+    counted = sum(milliwatts(rated) * count for rated, count in choice.replicas)
+    return counted > int(budget.watts * MILLIWATT) or choice.watts > budget.watts
 
 
 def _better_of(case: RatedRequest, choice: MachineChoice, other: MachineChoice) -> MachineChoice:

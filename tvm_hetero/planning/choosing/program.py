@@ -50,7 +50,8 @@ class ChoiceLimits:
     need : share of each class that is to be carried, in `UNITS`.
     least_mean : accuracy of the answers to all requests, summed, in parts of `POINTS`.
     available : machines by name, where another number than the question's.
-    without_floor : classes whose least accuracy does not hold; spending : whether the budget does.
+    without_floor : classes whose least accuracy does not hold; spending : whether the budget does;
+        reserve : of its watts, in parts of `MILLIWATT`, that are not to be used.
     """
 
     need: tuple[int, ...]
@@ -58,6 +59,7 @@ class ChoiceLimits:
     available: dict[str, int] = field(default_factory=dict)
     without_floor: frozenset[int] = frozenset()
     spending: bool = True
+    reserve: int = 0
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,8 @@ class _ChoiceProgram:
         if self.limits.spending and budget.price is not None:
             self.model.add(self.cost("price") <= min(_MOST_SUM, int(budget.price * MONEY)))
         if self.limits.spending and budget.watts is not None:
-            self.model.add(self.cost("energy") <= min(_MOST_SUM, int(budget.watts * MILLIWATT)))
+            most = int(budget.watts * MILLIWATT) - self.limits.reserve
+            self.model.add(self.cost("energy") <= min(_MOST_SUM, most))
         if self.limits.least_mean:
             self.model.add(self.accuracy() >= self.limits.least_mean)
 

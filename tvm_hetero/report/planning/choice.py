@@ -59,12 +59,12 @@ def replica_rows(request: ChoiceRequest, choice: MachineChoice) -> list[list[str
 def worth_of(request: ChoiceRequest, choice: MachineChoice) -> str:
     """Value, bound and gap of the goal, and the other figures, in a paragraph."""
     goal = goal_of(request)
+    unit = "W where all have their full shares" if goal == "energy" else UNIT[goal]
     word = "no choice has more than" if goal == "accuracy" else "no choice has less than"
     lines = [
         f"{choice.price:.4g} an hour, {_watts(choice.watts)}, accuracy {choice.accuracy:.4g} in "
         "the mean",
-        f"{choice.value:.5g} {UNIT[goal]}; {word} {choice.bound:.5g} "
-        f"(gap {100 * choice.gap:.2g} %)",
+        f"{choice.value:.5g} {unit}; {word} {choice.bound:.5g} (gap {100 * choice.gap:.2g} %)",
     ]
     busiest = max(each.busiest for each in choice.played)
     lines.append(f"The busiest replica gets {100 * busiest:.3g} % of what it can go on answering.")
