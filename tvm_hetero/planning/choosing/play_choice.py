@@ -92,7 +92,10 @@ class ChoicePlayer:
             for figure, values in every.items():
                 values += outcome.figures[figure]
             watts += mean_watts(option, outcome, served, seconds)
-            busiest = max(busiest, use_of(self._steady(k, option), length, served, seconds))
+            steady = self._steady(k, option)
+            # An interval may have a request more than its share.
+            use = max(use_of(steady, length, served, seconds), len(members) / period / steady)
+            busiest = max(busiest, use)
         return PlayedClass(
             k,
             {limit: reached(limit, every) for limit in served.slo},

@@ -47,7 +47,7 @@ from tvm_hetero.solvers.core.deadline import Deadline, check_left
 # Where the intervals begin with which a share is tried.
 _BEGINS = (0, UNITS * 3 // 8)
 # How often a load is played that does not end in time.
-_REPEATS = 4
+_REPEATS = 3
 # Bisection ends at this part of the share.
 _FINE = 200
 # Longer than any queue that is left is worked off, s.
@@ -82,7 +82,7 @@ def capacity_of(
         If `ends` has passed.
     """
     marks = marks_of(len(served.requests))
-    period = arrival_seconds(served, seconds)
+    period, steady = arrival_seconds(served, seconds), steady_rate(option, served)
     outcomes: dict[int, list[ShareOutcome]] = {}
 
     def carries(share: int) -> bool:
@@ -90,12 +90,15 @@ def capacity_of(
         for begin in _BEGINS:
             check_left(ends, "choose", f"while the shares of {served.name!r} are simulated")
             chosen = [served.requests[i] for i in members_of(marks, begin, share)]
+            # An interval may have a request more than its share.
+            if not 0 < len(chosen) < steady * period:
+                return False
             tried.append(serve(option, chosen, period))
-            if not chosen or not all(holds(limit, tried[-1].figures) for limit in served.slo):
+            if not all(holds(limit, tried[-1].figures) for limit in served.slo):
                 return False
         return True
 
-    low, high = 0, min(most, steady_share(steady_rate(option, served), served, seconds))
+    low, high = 0, min(most, steady_share(steady, served, seconds))
     if high and carries(high):
         low = high
     while high - low > max(1, low // _FINE):
@@ -196,9 +199,11 @@ def repeat_share(
 
     `joules` and `end` are of a repetition in the mean.
     """
-    once = play_share(option, requests)
-    if not requests or once.end <= requests[0].arrival + period:
-        return once
+    lone = option.seconds[1] if option.seconds else 0.0
+    if not requests or requests[-1].arrival + lone <= requests[0].arrival + period:
+        once = play_share(option, requests)
+        if not requests or once.end <= requests[0].arrival + period:
+            return once
     every = [
         replace(each, arrival=each.arrival + i * period)
         for i in range(_REPEATS)
