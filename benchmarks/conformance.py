@@ -2,6 +2,7 @@
 
     python -m benchmarks.conformance                      # what is left of it; writes the results
     python -m benchmarks.conformance --only 'lstm|gru'    # prints what becomes of these
+    python -m benchmarks.conformance --gpu --sample       # every kernel on the first GPU
     python -m benchmarks.conformance --compare BEFORE AFTER
     python -m benchmarks.conformance --page               # docs/onnx-operators.md of the results
 
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conforming.engines import VARIANTS
+from benchmarks.conforming.engines import RAW, VARIANTS
 from benchmarks.conforming.page import page
 from benchmarks.conforming.rows import ROOT, Rows, lost, read_rows, run_suite
 from benchmarks.conforming.suite import SuiteTest, sample_of, suite_tests
@@ -52,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = sample_of(tests)
     else:
         chosen = [test for test in tests if args.only.search(test.name)]
+    if args.gpu:
+        rows = run_suite(chosen, args.rows, "gpu", args.jobs, _tell)
+        print(report(rows, (RAW,)))
+        return 0
     rows = run_suite(chosen, args.rows, at_once=args.jobs, told=_tell)
     print(report(rows))
     if len(chosen) == len(tests):
@@ -68,16 +73,17 @@ def _parser() -> argparse.ArgumentParser:
     named = "tests whose names have this in them"
     parser.add_argument("--only", type=pattern, default="", metavar="REGEX", help=named)
     parser.add_argument("--sample", action="store_true", help="one test of every operator")
+    parser.add_argument("--gpu", action="store_true", help="prints what becomes of them on a GPU")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"))
     parser.add_argument("--page", action="store_true", help="write docs/onnx-operators.md")
     return parser
 
 
-def report(rows: Rows) -> str:
+def report(rows: Rows, variants: Sequence[str] = VARIANTS) -> str:
     """Return, for each variant, the counts and what fails by reason."""
     lines = []
-    for variant in VARIANTS:
+    for variant in variants:
         tally = Counter(row.get(variant, ("crash", ""))[0] for row in rows.values())
         lines.append(f"\n{variant}: {dict(tally)}")
         for why, names in reasons(rows, rows, variant).items():

@@ -1,4 +1,4 @@
-"""What is tried on a test, each in a child process: TVM hetero, and ONNX Runtime beside it.
+"""What is tried on a test, each in a child process: TVM hetero, on a GPU too, and ONNX Runtime.
 
 An engine yields ``(variant, outcome, reason)``. Outcomes: *right*; *wrong* (other numbers, shapes
 or types than the suite says); *rounding* (beyond its tolerance, yet no more than two units in the
@@ -44,7 +44,13 @@ def ours(test: SuiteTest) -> Iterator[Result]:
     yield (NETWORKS, *_as_in_networks(test, raw))
 
 
-def _with_values(test: SuiteTest, found: tuple[str, str]) -> tuple[str, str]:
+def ours_on_gpu(test: SuiteTest) -> Iterator[Result]:
+    """Try a test with every kernel on the GPU, and with the values that we ask for."""
+    yield (RAW, "", "")
+    yield (RAW, *_with_values(test, attempt(test, (), cpu_and_gpu()), cpu_and_gpu()))
+
+
+def _with_values(test: SuiteTest, found: tuple[str, str], platform: Any = None) -> tuple[str, str]:
     """Try again with the values of the inputs that a refusal names, until it names no new one."""
     fixed: set[str] = set()
     for _ in range(_ROUNDS):
@@ -52,7 +58,7 @@ def _with_values(test: SuiteTest, found: tuple[str, str]) -> tuple[str, str]:
         if asked <= fixed or not takes_values():
             break
         fixed |= asked
-        found = attempt(test, fixed)
+        found = attempt(test, fixed, platform)
     return found
 
 
@@ -82,6 +88,7 @@ def onnx_runtime(test: SuiteTest) -> Iterator[Result]:
 
 ENGINES: dict[str, Callable[[SuiteTest], Iterator[Result]]] = {
     "ours": ours,
+    "gpu": ours_on_gpu,
     "onnxruntime": onnx_runtime,
 }
 
@@ -94,8 +101,10 @@ def takes_values() -> bool:
     return "values" in inspect.signature(from_onnx).parameters
 
 
-def attempt(test: SuiteTest, fixed: Collection[str] = ()) -> tuple[str, str]:
-    """Return what becomes of one model, placed on two CPU devices, and why if it is not right."""
+def attempt(test: SuiteTest, fixed: Collection[str] = (), platform: Any = None) -> tuple[str, str]:
+    """Return what becomes of one model, placed on two CPU devices or on those of a platform, and
+    why if it is not right.
+    """
     from tvm_hetero.errors import HeteroError
 
     stage = "import"
@@ -108,7 +117,7 @@ def attempt(test: SuiteTest, fixed: Collection[str] = ()) -> tuple[str, str]:
         }
         module = _imported(model, values)
         stage = "place"
-        placed = _placed(module)
+        placed = _placed(module, platform or two_cpus())
         stage = "build"
         with _executor(placed) as executor:
             stage = "run"
@@ -134,12 +143,12 @@ def _imported(model: onnx.ModelProto, values: dict[str, Value]) -> Any:
     return from_onnx(model, **keywords)
 
 
-def _placed(module: Any) -> Any:
+def _placed(module: Any, platform: Any) -> Any:
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import partition
 
     options = PartitionOptions(cost_model="analytical", time_limit=1)
-    return partition(module, two_cpus(), options).module
+    return partition(module, platform, options).module
 
 
 @cache
@@ -154,6 +163,26 @@ def two_cpus() -> Any:
         )  # fmt: skip
 
     return th.Platform(tuple(device(core) for core in sorted(os.sched_getaffinity(0))[:2]))
+
+
+@cache
+def cpu_and_gpu() -> Any:
+    """Return a platform of a core and the first GPU, which the figures make the quicker by far."""
+    import tvm_hetero as th
+    from tvm_hetero.platform.host import read_gpus
+
+    found = read_gpus()
+    arch = found[0].arch if found else "sm_90"  # without a GPU kernels are compiled all the same
+    cpu = th.Device(
+        "cpu0", target={"kind": "llvm"}, cores=(min(os.sched_getaffinity(0)),),
+        peak_flops=1e6, bandwidth=1e6, launch=1.0, overlap=True,
+    )  # fmt: skip
+    gpu = th.Device(
+        "gpu0", target={"kind": "cuda", "arch": arch}, peak_flops=1e15, bandwidth=1e14,
+        launch=1e-9, overlap=True,
+    )  # fmt: skip
+    ways = (("cpu0", "gpu0"), ("gpu0", "cpu0"))
+    return th.Platform((cpu, gpu), tuple(th.Link(*way, 1e15, 1e-12) for way in ways))
 
 
 def _executor(placed: Any) -> Any:
