@@ -53,9 +53,9 @@ def test_this_machine_has_each_line_once_and_its_own_cores() -> None:
     threads = next(row["found"] for row in rows if row["about"] == "hardware threads")
     assert threads.startswith(f"{len(os.sched_getaffinity(0))} of ")
     text = tvm_hetero("doctor").out
-    assert all(
-        row["found"].splitlines()[0][:60] in text for row in rows if row["about"] != "memory"
-    )
+    # What is free, and files of a cache that others share, change from call to call.
+    lasting = [row for row in rows if row["about"] not in ("memory", "cache")]
+    assert all(row["found"].splitlines()[0][:60] in text for row in lasting)
 
 
 def test_cores_that_are_kept_from_us_are_counted(tmp_path: Path) -> None:
