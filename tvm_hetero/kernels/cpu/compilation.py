@@ -47,6 +47,7 @@ from tvm_hetero.kernels.cpu import (  # kernels that come here have their operat
 )
 from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.cpu.lets_outside import bind_outside
+from tvm_hetero.kernels.cuda_compiler import exact_cuda
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
 from tvm_hetero.platform.amx_permission import ask_for_tiles
@@ -74,8 +75,11 @@ def build(mod: tvm.IRModule, target: Target) -> tvm.runtime.Module:
     ------
     RuntimeError, ValueError, TypeError
         What TVM raises where a kernel cannot be compiled.
+    PlatformError
+        If there is no compiler for the target (see `kernels.cuda_compiler`).
     """
-    return tirx.build(mod, target=target, pipeline=PIPELINE)
+    with exact_cuda(target):
+        return tirx.build(mod, target=target, pipeline=PIPELINE)
 
 
 def _pipeline() -> tuple[tvm.transform.Pass, Any, Any]:
