@@ -131,7 +131,7 @@ bench: peers
 results: peers
 	$(BIN)/python -m benchmarks.results_page
 
-# dist/: an sdist, and a manylinux wheel that is made of it, both tried in an empty environment.
+# dist/: an sdist, and a manylinux wheel that is made of it; the wheel is tried in an empty environment.
 # tvm-ffi's library is not put into the wheel: it is the one that TVM loads, from its own package.
 PACKAGING := build/packaging
 package:

@@ -30,6 +30,7 @@ REQUIRES = [
     "numpy",
     "onnx>=1.21",
     "ortools",
+    "packaging",
     "pyyaml",
     "rich",
     "safetensors",

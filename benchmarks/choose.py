@@ -19,19 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.choosing.cases import question
+from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import LOADS
 from benchmarks.documents import write_document
 from benchmarks.quoted.choosing import rule_table
 from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.planning.choosing.answer import best_choice, find_front
 from tvm_hetero.planning.choosing.binding import binding_limits
 from tvm_hetero.planning.choosing.find_choice import MachineChoice, RatedRequest
+from tvm_hetero.planning.choosing.front import best_choice, find_front
+from tvm_hetero.planning.choosing.neighbours import settle
 from tvm_hetero.planning.choosing.options import plan_options, rate_options
 from tvm_hetero.planning.choosing.play_choice import ChoicePlayer
 from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.choosing.request import ChoiceRequest
-from tvm_hetero.planning.choosing.rules import RULES, follow_rule
 from tvm_hetero.solvers import Options
 
 RESULTS = Path(__file__).resolve().parent / "results" / "choose.json"
@@ -89,8 +90,9 @@ def choice_row(
         ours = best_choice(case, "price")
     except InfeasibleError as error:
         return row | {"refused": str(error)}
-    front = find_front(case, "price")
-    binding = binding_limits(case, ours, "price")
+    front, _ = find_front(case, "price")
+    ours, _ = settle(case, ours, front)
+    binding, _ = binding_limits(case, ours, "price")
     wall, processor = _since(began)
     return row | {
         "price": ours.price,

@@ -68,7 +68,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "pipeline": (("precision",), ("",)),
-    "planning": (("helix",), ("",), ("choosing",), ("choosing.rules",)),
+    "planning": (("helix",), ("",), ("choosing",)),
     "report": (("", "schedule"), ("explorer",), ("online", "planning", "run")),
     "serve": (
         ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",),

@@ -89,7 +89,7 @@ def question(kind: str, seed: int, seconds: float, *, small: bool = False) -> Ch
         requests = draw_load(kind, rate, seconds, 100 * seed + i)
         slo = (SloLimit("latency", 99, _log_uniform(draw, least, most)),)
         floor = draw.choice(floors) if not small else 0.0
-        classes.append(RequestClass(name, requests, slo, floor))
+        classes.append(RequestClass(name, requests, slo, floor, rate=rate))
     available = {name: draw.randint(1, 6) for name in _RENTED}
     if small:
         available = {name: available[name] for name in ("t4", "l4")}

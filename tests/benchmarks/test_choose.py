@@ -5,9 +5,13 @@ from __future__ import annotations
 import statistics
 
 from benchmarks import choose
+from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import draw_load
 from benchmarks.quoted.choosing import rule_table
 from benchmarks.result_rows import read_rows
+from tests.planning.choosing.questions import load, question, rated
+from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.planning.choosing.front import best_choice
 
 
 def test_choose_small():
@@ -36,3 +40,21 @@ def test_the_committed_answers_are_proven_and_hold():
     assert len(rows) >= 6
     assert all(row["gap"] <= 0.02 and row["strain"] <= 1 for row in rows)
     assert rule_table(rows).count("\n") == 3  # a line for each kind of load
+
+
+def test_no_rule_is_cheaper_and_all_are_played() -> None:
+    found = 0
+    for seed in range(4):
+        classes = (load("a", 60.0 + 30 * seed, 0.06, seed=seed), load("b", 90.0, 0.3, 75.0))
+        case = rated(question(classes))
+        ours = best_choice(case, "price")
+        for name in RULES:
+            try:
+                theirs = follow_rule(case, name)
+            except InfeasibleError:
+                continue
+            found += 1
+            assert theirs.price >= ours.bound
+            assert theirs.price >= ours.price or theirs.need != ours.need
+            assert all(each.holds for each in theirs.played)
+    assert found > 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +20,7 @@ from tvm_hetero.doctor.finding import Finding
 from tvm_hetero.doctor.folders import examine_folders
 from tvm_hetero.doctor.kernels import describe_unit
 from tvm_hetero.doctor.memory import examine_memory
-from tvm_hetero.doctor.packages import group_requirements
+from tvm_hetero.doctor.packages import examine_packages, group_requirements
 from tvm_hetero.errors import PlatformError, UsageError
 from tvm_hetero.kernels.cpu.vector_unit import AMX, SSE, known_units
 from tvm_hetero.platform.host import read_machine
@@ -52,9 +53,9 @@ def test_this_machine_has_each_line_once_and_its_own_cores() -> None:
     threads = next(row["found"] for row in rows if row["about"] == "hardware threads")
     assert threads.startswith(f"{len(os.sched_getaffinity(0))} of ")
     text = tvm_hetero("doctor").out
-    assert all(
-        row["found"].splitlines()[0][:60] in text for row in rows if row["about"] != "memory"
-    )
+    # What is free, and files of a cache that others share, change from call to call.
+    lasting = [row for row in rows if row["about"] not in ("memory", "cache")]
+    assert all(row["found"].splitlines()[0][:60] in text for row in lasting)
 
 
 def test_cores_that_are_kept_from_us_are_counted(tmp_path: Path) -> None:
@@ -107,8 +108,23 @@ def test_a_cache_that_cannot_be_made_is_a_fault(
     monkeypatch.setenv("TVM_HETERO_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(UsageError) as refused:
         code_folder.cache_dir()
-    (finding,) = examine_folders()
+    finding = by_name(examine_folders())["cache"]
     assert finding.is_fault and finding.advice == str(refused.value)
+
+
+def test_a_home_of_nobody_and_no_temporary_folder_are_faults_and_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TVM_HETERO_CACHE", "~nosuchuser/x")
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc"])
+    found = by_name(examine_folders())
+    assert found["cache"].is_fault and "~nosuchuser/x cannot be found" in found["cache"].advice
+    assert found["temporary files"].is_fault and "set TMPDIR" in found["temporary files"].advice
+    with pytest.raises(UsageError, match="no folder for temporary files"):
+        code_folder.code_folder()
+    document = json.loads(tvm_hetero("doctor", "--json").out)
+    assert document["faults"] >= 2
 
 
 def test_without_a_compiler_the_status_is_1_and_the_cure_is_said(
@@ -131,4 +147,21 @@ def test_every_unit_says_what_it_has() -> None:
 
 def test_extras_are_those_of_the_package() -> None:
     groups = group_requirements(metadata.requires("tvm_hetero") or [])
-    assert {"serve", "torch", "ray", "text"} <= set(groups) and "numpy" in groups[""]
+    assert {"serve", "torch", "ray", "text"} <= set(groups)
+    assert "numpy" in {each.name for each in groups[""]}
+
+
+def test_a_version_that_does_not_fit_is_a_fault_with_its_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fits = ["numpy>=1", 'nosuch; extra == "x"', 'numpy<1; extra == "y"', 'gone; os_name == "nt"']
+    monkeypatch.setattr(metadata, "requires", lambda name: fits)
+    found = by_name(examine_packages())
+    assert not found["requirements"].is_fault
+    assert found["extra x"].found == "without nosuch (pip install 'tvm_hetero[x]')"
+    version = metadata.version("numpy")
+    assert found["extra y"].found.startswith(f"numpy {version}, expected <1 (pip")
+    monkeypatch.setattr(metadata, "requires", lambda name: ["numpy<1", "nosuch"])
+    finding = by_name(examine_packages())["requirements"]
+    assert finding.is_fault and finding.advice == "pip install 'numpy<1' nosuch"
+    assert finding.found == f"numpy {version}, expected <1; without nosuch"

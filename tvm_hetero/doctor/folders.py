@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tvm_hetero.doctor.finding import Finding
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.util.cache_dir import cache_dir
-from tvm_hetero.util.code_folder import code_folder, is_noexec
+from tvm_hetero.util.code_folder import code_folder, is_noexec, temporary_folder
 from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.util.units import format_bytes
 
@@ -25,7 +24,12 @@ def examine_folders() -> Iterator[Finding]:
         path = cache_dir()
     except HeteroError as error:
         yield Finding("cache", "cannot be used", str(error), is_fault=True)
-        return
+    else:
+        yield _cache(path)
+    yield _temporary()
+
+
+def _cache(path: Path) -> Finding:
     count, size = _size(path)
     free = shutil.disk_usage(path).free
     found = f"{path}: {count_noun(count, 'file')}, {format_bytes(size)}; {format_bytes(free)} free"
@@ -33,8 +37,7 @@ def examine_folders() -> Iterator[Finding]:
         "little is free: delete the folder's contents (all of it can be measured and compiled "
         "again), or set TVM_HETERO_CACHE to another disk"
     )
-    yield Finding("cache", found, little if free < _LITTLE else "")
-    yield _temporary()
+    return Finding("cache", found, little if free < _LITTLE else "")
 
 
 def _size(folder: Path) -> tuple[int, int]:
@@ -51,7 +54,10 @@ def _size(folder: Path) -> tuple[int, int]:
 
 
 def _temporary() -> Finding:
-    usual = Path(tempfile.gettempdir())
+    try:
+        usual = temporary_folder()
+    except HeteroError as error:
+        return Finding("temporary files", "there is no folder", str(error), is_fault=True)
     if not is_noexec(usual):
         return Finding("temporary files", f"{usual}, from which code can be loaded")
     try:

@@ -100,7 +100,11 @@ def parse_lengths(text: str, where: str = "lengths") -> Lengths:
 
 
 def poisson(
-    rate: float, seconds: float, prompt: Lengths, output: Lengths, seed: int = 0
+    rate: float,
+    seconds: float,
+    prompt: Lengths,
+    output: Lengths,
+    seed: int | Sequence[int] = 0,
 ) -> tuple[ServiceRequest, ...]:
     """Requests that arrive in [0, seconds), `rate` a second in the mean.
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tvm_hetero.util.untrusted_names import printable
+from tvm_hetero.util.untrusted_names import printable, printable_lines
 
 _LOGGERS = ("tvm_hetero.serve", "tornado")
 _MOST = 4000  # characters of a message
@@ -57,7 +57,7 @@ class PrintableLines(logging.Formatter):
     def formatException(self, ei: object) -> str:
         """Called by logging."""
         text = super().formatException(ei)  # type: ignore[arg-type]
-        return "\n".join(printable(line, limit=_MOST) for line in text.splitlines())
+        return printable_lines(text.splitlines(), _MOST)
 
 
 @contextmanager

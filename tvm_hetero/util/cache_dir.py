@@ -20,17 +20,28 @@ def cache_dir() -> Path:
     Raises
     ------
     UsageError
-        If the folder cannot be made or written, or is somebody else's.
+        If the folder cannot be found, made or written, or is somebody else's.
     """
     given = os.environ.get("TVM_HETERO_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    path = Path(given or Path(base) / "tvm_hetero").expanduser()
+    path = _own_home(Path(given or Path(base) / "tvm_hetero"))
     make_own_folder(path)
     if not os.access(path, os.W_OK):
         raise UsageError(
             f"the cache folder {path} cannot be written; set TVM_HETERO_CACHE to another one"
         )
     return path
+
+
+def _own_home(path: Path) -> Path:
+    """The path with its ``~`` replaced."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:  # no such user, or one without a home
+        raise UsageError(
+            f"the cache folder {path} cannot be found ({error}); set TVM_HETERO_CACHE to the full "
+            "path of a folder that can be written"
+        ) from None
 
 
 def make_own_folder(path: Path) -> None:

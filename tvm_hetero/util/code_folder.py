@@ -21,6 +21,23 @@ def is_noexec(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def temporary_folder() -> Path:
+    """Where temporary files are made: ``TMPDIR``, or what is usual.
+
+    Raises
+    ------
+    UsageError
+        If there is no such folder that can be written.
+    """
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError as error:
+        raise UsageError(
+            f"there is no folder for temporary files ({error.strerror}); set TMPDIR to one that "
+            "can be written"
+        ) from None
+
+
 def code_folder() -> Path:
     """Where temporary libraries are made: ``TMPDIR``, or the cache where that takes no code.
 
@@ -29,7 +46,7 @@ def code_folder() -> Path:
     UsageError
         If there is neither.
     """
-    usual = Path(tempfile.gettempdir())
+    usual = temporary_folder()
     if not is_noexec(usual):
         return usual
     if is_noexec(cache_dir()):

@@ -45,6 +45,11 @@ def printable(text: object, limit: int | None = SHOWN) -> str:
     return shown[:head] + "…" + shown[len(shown) - (limit - 1 - head) :]
 
 
+def printable_lines(lines: Iterable[str], limit: int | None = None) -> str:
+    """Lines of ours, each safe to show (see `printable`), as one text."""
+    return "\n".join(printable(line, limit) for line in lines)
+
+
 def _escape(character: str) -> str:
     # Lone surrogates have no UTF-8 form, yet unicode_escape writes them all right.
     return character.encode("unicode_escape").decode("ascii")

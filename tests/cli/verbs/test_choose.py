@@ -75,3 +75,22 @@ def test_what_nothing_answers_ends_with_a_line(tmp_path: Path) -> None:
     told = tvm_hetero("choose", path)
     assert told.status == 3
     assert "raise 'available' or the budget" in told.err
+
+
+def test_a_page_that_cannot_be_written_does_not_cost_the_answer(tmp_path: Path) -> None:
+    path = write_question(tmp_path)
+    told = tvm_hetero("choose", path, "--html", "/dev/full")
+    assert told.status == 2 and "no choice has less than" in told.out
+    assert "--html /dev/full: cannot be written: No space left" in told.err
+    assert "only its page is lost: make room" in told.err
+    told = tvm_hetero("choose", path, "--html", "/dev/full", "--json")
+    assert told.status == 2 and json.loads(told.out)["choice"]["price"] > 0
+
+
+def test_the_time_limit_is_that_of_the_whole_answer(tmp_path: Path) -> None:
+    path = write_question(tmp_path)
+    told = tvm_hetero("choose", path, "--time-limit", "1e-9")
+    assert told.status == 3 and "the time is up before" in told.err
+    assert "raise the time limit" in told.err
+    told = tvm_hetero("choose", path, "--time-limit", "0")
+    assert told.status == 2 and "--time-limit 0: expected seconds above 0" in told.err

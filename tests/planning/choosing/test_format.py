@@ -70,6 +70,15 @@ def test_bursts_and_names_change_what_is_drawn() -> None:
     assert counts(rate=200, name="b") != quiet
 
 
+def test_each_name_has_a_random_stream_of_its_own() -> None:
+    drawn = set()
+    for name in ("ab", "ca", "ba", "a", "a\0"):
+        document = copy.deepcopy(DOCUMENT)
+        document["load"]["classes"][0]["name"] = name
+        drawn.add(parse_choice_request(document).classes[0].requests)
+    assert len(drawn) == 5
+
+
 def _edit(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def edit(document: dict[str, Any]) -> None:
         where: Any = document
@@ -96,8 +105,20 @@ WRONG: list[tuple[str, Any, type[HeteroError], str]] = [
     ("load/classes/0/slo", {}, FormatError, "at least one limit"),
     ("load/classes/0/slo", {"latency": {"p98": 1}}, FormatError, "unknown key 'p98'"),
     ("load/classes/0/slo", {"latency": {"p99": "1kg"}}, FormatError, "p99: expected time"),
-    ("load/classes/0/rate", 0, UsageError, "a rate and seconds above 0"),
-    ("load/classes/0/rate", 1e9, UsageError, "at most 1000000 requests"),
+    ("load/seconds", 0, FormatError, "load: seconds: expected seconds above 0"),
+    ("load/classes/0/rate", 0, FormatError, "class 0: rate: expected requests a second, above 0"),
+    ("load/classes/0/rate", 1e9, UsageError, "class 0: rate: .*more than 1000000 requests"),
+    (
+        "load/classes/0/bursts",
+        {"factor": 2, "every": 1e-15, "length": 1e-15},
+        UsageError,
+        "at most 1000000 bursts in 2 s",
+    ),
+    ("variants/0/parameters", {1: 2}, FormatError, "whose keys are names of parameters"),
+    ("variants/0/accuracy", 1e15, FormatError, r"accuracy: expected at most 1e\+06"),
+    ("machines/0/price", 1e15, FormatError, r"price: expected at most 1e\+06"),
+    ("machines/0/devices", [], UsageError, "devices: expected devices of t4x4, got none"),
+    ("budget", {"watts": 1e9}, FormatError, r"watts: expected at most 1e\+06"),
     ("load/classes/0/bursts", {"factor": 2, "every": 1, "length": 2}, FormatError, "length"),
     ("load/classes/0/prompt", 0, FormatError, "prompt: expected an integer of at least 1"),
     ("budget", {"prize": 1}, FormatError, "unknown key 'prize'"),

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tests.planning.choosing.questions import ACCURACY, load, planned, question, random_question
 from tests.planning.choosing.questions import rated as rate
-from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.planning.choosing.answer import best_choice
+from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.planning.choosing.arrivals import UNITS
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
+from tvm_hetero.planning.choosing.front import best_choice
 from tvm_hetero.planning.choosing.options import RatedOption
-from tvm_hetero.planning.choosing.program import full_need, milliwatts, money
+from tvm_hetero.planning.choosing.program import (
+    ChoiceLimits,
+    full_need,
+    milliwatts,
+    money,
+    solve_program,
+)
 from tvm_hetero.planning.choosing.rate import capacity_of, most_share
-from tvm_hetero.planning.choosing.request import ChoiceRequest
+from tvm_hetero.planning.choosing.request import ChoiceRequest, SpendingLimit
 
 Row = tuple[RatedOption, int]
 
@@ -26,7 +33,7 @@ def every_option(request: ChoiceRequest) -> list[RatedOption]:
     found = []
     for k, served in enumerate(request.classes):
         for option in planned():
-            most = most_share(option, served)
+            most = most_share(option, served, request.seconds)
             capacity, watts = capacity_of(option, served, request.seconds, most)
             if capacity and option.variant.accuracy >= served.least_accuracy:
                 found.append(RatedOption(option, k, capacity, watts))
@@ -116,7 +123,7 @@ def test_a_cut_option_is_below_what_cuts_it() -> None:
         assert cut.by.option.machine is cut.option.machine
         assert cut.by.option.variant is cut.option.variant
         served = case.request.classes[cut.served]
-        most = most_share(cut.option, served)
+        most = most_share(cut.option, served, case.request.seconds)
         capacity, _ = capacity_of(cut.option, served, case.request.seconds, most)
         assert capacity <= cut.most <= cut.by.capacity
 
@@ -124,8 +131,34 @@ def test_a_cut_option_is_below_what_cuts_it() -> None:
 def test_a_choice_says_which_limit_is_in_the_way() -> None:
     with pytest.raises(InfeasibleError, match=r"class 'a'.*keeps its SLO, even alone"):
         best_choice(rate(question((load("a", 10.0, 0.001),))), "price")
-    with pytest.raises(InfeasibleError, match="raise 'available' or the budget"):
-        best_choice(rate(question((load("a", 5000.0, 0.3),))), "price")
+    for goal in ("price", "energy"):
+        with pytest.raises(
+            InfeasibleError, match=r"carry the load and .*raise 'available', or"
+        ) as no:
+            best_choice(rate(question((load("a", 5000.0, 0.3),), goal)), goal)
+        assert no.value.proven
+    little = question((load("a", 50.0, 0.3),), budget=SpendingLimit(price=0.5))
+    with pytest.raises(
+        InfeasibleError, match=r"within the budget .*raise 'available' or the budget"
+    ):
+        best_choice(rate(little), "price")
+
+
+def test_only_what_lacks_a_margin_is_proven_to_be_impossible() -> None:
+    case = rate(question((load("a", 100.0, 0.3),)))
+    with pytest.raises(InfeasibleError) as no:
+        solve_program(case.request, case.rated, ChoiceLimits((50 * UNITS,)), case.options, "price")
+    assert not no.value.proven
+
+
+def test_sums_beyond_64_bits_are_refused() -> None:
+    small = question((load("a", 100.0, 0.3),))
+    dear = tuple(replace(each, price=1e15) for each in small.machines)
+    wide = tuple(replace(each, accuracy=1e15) for each in small.variants)
+    with pytest.raises(UsageError, match=r"price of all machines .* too large"):
+        best_choice(rate(replace(small, machines=dear)), "price")
+    with pytest.raises(UsageError, match=r"accuracy of all machines .* too large"):
+        best_choice(rate(replace(small, variants=wide)), "price")
 
 
 def test_shares_of_a_class_are_counted_in_whole_units() -> None:

@@ -17,7 +17,13 @@ require("readline").createInterface({ input: process.stdin }).on("line", (line) 
   const { data, document, steps } = JSON.parse(line);
   const problem = readProblem(data);
   let answer;
-  if (document) answer = judgeSchedule(problem, readPlan(problem, document));
+  if (document) {
+    try {
+      answer = judgeSchedule(problem, readPlan(problem, document));
+    } catch (error) {
+      answer = { error: error.message };
+    }
+  }
   else {
     const order = steps.map(([task, device, elements]) => ({ task, device, elements }));
     const timed = simulate(problem, order);

@@ -21,7 +21,8 @@ from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import KINDS
 from tvm_hetero.problem.schedule import Schedule, SingleDevice, schedule_to_dict
 from tvm_hetero.problem.simulate import simulate
-from tvm_hetero.report.explorer.data import problem_data
+from tvm_hetero.report.explorer.data import MOST_EXECUTIONS, problem_data
+from tvm_hetero.solvers import Options, solve
 
 RANDOM = {
     "kinds": KINDS, "batch": 3, "memory": True, "feasible": False, "exact": False,
@@ -175,3 +176,15 @@ def spoil(problem: Problem, schedule: Schedule, data: st.DataObject) -> Schedule
             )
         )
     return replace(schedule, executions=tuple(runs), copies=tuple(copies))
+
+
+def test_a_plan_is_read_up_to_as_many_executions_as_a_page_can_handle(node: NodeJudge) -> None:
+    problem = Problem(
+        TaskGraph([Task("t")], []), {"t": {"d": Cost(((1, 1.0),))}}, Platform((Device("d"),))
+    )
+    schedule = solve(problem, "auto", Options(60.0))
+    document = schedule_to_dict(schedule)
+    for count, told in ((MOST_EXECUTIONS, False), (MOST_EXECUTIONS + 1, True)):
+        many = document | {"executions": document["executions"] * count}
+        answer = node.ask(data=problem_data(problem), document=many)
+        assert (isinstance(answer, dict) and f"{count} rows are more" in answer["error"]) == told

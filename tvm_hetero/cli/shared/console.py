@@ -17,7 +17,7 @@ import typer
 
 from tvm_hetero.errors import LIST_LINE
 from tvm_hetero.util.units import format_seconds
-from tvm_hetero.util.untrusted_names import printable
+from tvm_hetero.util.untrusted_names import printable, printable_lines
 
 Progress = Callable[[str, int, int], None]
 _TITLE = 26  # columns for the title of a step
@@ -54,7 +54,7 @@ class Steps:
 
         What some report forgot is made so here, but for a name's newlines, which look like ours.
         """
-        text = "\n".join(printable(line, limit=None) for line in text.split("\n"))
+        text = printable_lines(text.split("\n"))
         typer.secho(text, fg=colour, bold=bold or None, err=self.quiet)
 
     def head(self, text: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.util.units import format_seconds
-from tvm_hetero.util.untrusted_names import printable
+from tvm_hetero.util.untrusted_names import printable, printable_lines
 
 if TYPE_CHECKING:
     from tvm_hetero.cli.shared.console import Steps
@@ -190,5 +190,5 @@ def _picture(log: StreamLog) -> Any:
         cells = (stage.seconds, stage.cpu_seconds, stage.delay_seconds)
         table.add_row(blocks, *("" if c is None else f"{1e3 * c:.2f}" for c in cells))
     lines = deque((event_line(event, log.began) for event in log.switches), maxlen=_SHOWN)
-    below = Text("\n".join(printable(line, limit=None) for line in lines))
+    below = Text(printable_lines(lines))
     return Group(head, table, Text(printable(latest.configuration)), below)

@@ -102,8 +102,7 @@ def adapt(
     options.check_writable(output)
     from tvm_hetero.cli.shared.adaptation import comparison_dict, comparison_page, comparison_text
     from tvm_hetero.cli.shared.adaptation_sources import AdaptWish, compare_live, compare_recorded
-    from tvm_hetero.report.schedule.html import report_html
-    from tvm_hetero.util.documents import write_atomic
+    from tvm_hetero.cli.shared.pages import write_page
     from tvm_hetero.util.untrusted_names import printable
 
     if not source.exists():
@@ -118,12 +117,9 @@ def adapt(
     steps = Steps(quiet=json_output)
     compare = compare_live if source.is_dir() else compare_recorded
     compared = compare(steps, source, wish)
-    if output is not None:
-        write_atomic(output, report_html(comparison_page(compared)))
     if json_output:
         typer.echo(json.dumps(comparison_dict(compared)))
-        return
-    steps.head(printable(compared.title, limit=None))
-    steps.say(comparison_text(compared))
-    if output is not None:
-        steps.say(f"wrote {printable(output, limit=None)}", "green")
+    else:
+        steps.head(printable(compared.title, limit=None))
+        steps.say(comparison_text(compared))
+    write_page(steps, output, "-o", lambda: comparison_page(compared))

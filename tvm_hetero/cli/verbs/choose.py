@@ -10,13 +10,21 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.errors import UsageError
 
 
 def choose(
     request: Annotated[
         Path, typer.Argument(metavar="REQUEST.yaml", help="Variants, machines, load, SLO, goal.")
     ],
-    time_limit: options.TimeLimit = 10.0,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            "--time-limit",
+            help="Seconds that all of it may take: plans, simulations, the choice and its "
+            "neighbours.",
+        ),
+    ] = 120.0,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="CHOICE.html", help="Write a page with the front, drawn."),
@@ -27,35 +35,25 @@ def choose(
 
     The answer has a proof of how good it is, and is given only if its SLO holds when it is played.
     """
+    from tvm_hetero.cli.shared.pages import write_page
     from tvm_hetero.planning.choosing import choose as answer_request
     from tvm_hetero.planning.choosing import load_choice_request
     from tvm_hetero.report.planning.choice import choice_dict, choice_text, describe_search
     from tvm_hetero.report.planning.choice_page import choice_page
-    from tvm_hetero.report.schedule.html import report_html
-    from tvm_hetero.solvers import Options
-    from tvm_hetero.util.documents import write_atomic
-    from tvm_hetero.util.untrusted_names import printable
+    from tvm_hetero.solvers import Deadline
 
+    if not time_limit > 0:
+        raise UsageError(f"--time-limit {time_limit:g}: expected seconds above 0")
+    ends = Deadline.after(time_limit)
     options.check_writable(html, "--html")
     steps = Steps(quiet=json_output)
     given = load_choice_request(request)
     with steps.step("Choose") as step:
-        program = Options(time_limit=time_limit, seed=given.seed)
-        answer = answer_request(given, program=program, tell=step.tell)
+        answer = answer_request(given, tell=step.tell, ends=ends)
         step.note = describe_search(answer)
-    if html is not None:
-        write_atomic(html, report_html(choice_page(answer)))
     if json_output:
         typer.echo(json.dumps(choice_dict(answer), allow_nan=False))
-        return
-    steps.say()
-    steps.say(printable_lines(choice_text(answer)))
-    if html is not None:
-        steps.say(f"wrote {printable(html, limit=None)}", "green")
-
-
-def printable_lines(text: str) -> str:
-    """The lines of a text whose names are of a document, as a terminal may show them."""
-    from tvm_hetero.util.untrusted_names import printable
-
-    return "\n".join(printable(line, limit=None) for line in text.split("\n"))
+    else:
+        steps.say()
+        steps.say(choice_text(answer))
+    write_page(steps, html, "--html", lambda: choice_page(answer))

@@ -73,12 +73,11 @@ def load_test(
     json_output: Annotated[bool, typer.Option("--json", help="Print figures as JSON.")] = False,
 ) -> None:
     """Ask a server by a clock, and print what it did."""
-    from tvm_hetero.report.schedule.html import report_html
+    from tvm_hetero.cli.shared.pages import write_page
     from tvm_hetero.serve.load_test.bodies import RequestHead
     from tvm_hetero.serve.load_test.client import split_url
     from tvm_hetero.serve.load_test.page import load_page
     from tvm_hetero.serve.load_test.run import in_loop
-    from tvm_hetero.util.documents import write_atomic
 
     if sum(map(bool, (rate, at_once, trace))) != 1:
         raise UsageError("say how hard to ask: one of --rate (--rate 20), --at-once and --trace")
@@ -96,9 +95,7 @@ def load_test(
     _say(steps, runs, levels)
     if json_output:
         typer.echo(json.dumps([_facts(run, levels) for run in runs]))
-    if out is not None:
-        write_atomic(out, report_html(load_page(url, runs, levels)))
-        steps.say(f"written to {out}")
+    write_page(steps, out, "--out", lambda: load_page(url, runs, levels))
 
 
 def read_shares(given: Sequence[str]) -> dict[str, float]:

@@ -47,6 +47,7 @@ def plan(
 
     Says which layers go where, and the tokens a second.
     """
+    from tvm_hetero.cli.shared.pages import write_page
     from tvm_hetero.planning import plan_decoder
     from tvm_hetero.platform.host import cores_at_once
     from tvm_hetero.report.planning.decoder import (
@@ -54,9 +55,7 @@ def plan(
         decoder_plan_page,
         decoder_plan_text,
     )
-    from tvm_hetero.report.schedule.html import report_html
     from tvm_hetero.solvers import Options
-    from tvm_hetero.util.documents import write_atomic
     from tvm_hetero.util.untrusted_names import printable
 
     for path, option in ((output, "-o"), (problem, "--problem"), (html, "--html")):
@@ -75,13 +74,12 @@ def plan(
         found.schedule.save(output)
     if problem is not None:
         found.problem.save(problem)
-    if html is not None:
-        write_atomic(html, report_html(decoder_plan_page(found)))
     if json_output:
         typer.echo(json.dumps(decoder_plan_dict(found)))
-        return
-    steps.say()
-    steps.say(decoder_plan_text(found, every=every))
-    for path in (output, problem, html):
-        if path is not None:
-            steps.say(f"wrote {printable(path, limit=None)}", "green")
+    else:
+        steps.say()
+        steps.say(decoder_plan_text(found, every=every))
+        for path in (output, problem):
+            if path is not None:
+                steps.say(f"wrote {printable(path, limit=None)}", "green")
+    write_page(steps, html, "--html", lambda: decoder_plan_page(found))

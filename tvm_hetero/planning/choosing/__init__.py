@@ -5,8 +5,8 @@
 >>> answer.choice.price, answer.choice.bound
 
 The files, in the order in which a question meets them: `request` (notation), `format`, `arrivals`,
-`replica_plan`, `rate`, `options`, `program`, `play_choice`, `find_choice`, `binding`, `answer`; and
-`rules`, which others follow.
+`replica_plan`, `steady`, `rate`, `options`, `program`, `play_choice`, `find_choice`, `front`,
+`neighbours`, `binding`, `answer`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 plan      every variant on every machine                       `options.plan_options`
 rate      what each plan carries of each class                 `options.rate_options`
 choose    the program, played until the SLO holds              `find_choice`
-front     the cheapest choice of every accuracy that is worth its price
-neighbours  of the answer: what is cheaper and what is better
+front     the cheapest choice of every accuracy that is worth its price  `front`
+neighbours  what is cheaper and what is better, and whether it is the answer  `neighbours`
 binding   each limit in turn is relaxed, and the program solved again
 """
 
@@ -14,24 +14,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.planning.choosing.binding import BindingLimit, binding_limits
-from tvm_hetero.planning.choosing.find_choice import MachineChoice, Need, RatedRequest, find_choice
+from tvm_hetero.planning.choosing.find_choice import MachineChoice, RatedRequest
+from tvm_hetero.planning.choosing.front import best_choice, find_front
+from tvm_hetero.planning.choosing.neighbours import find_cheaper, is_cheapest, settle
 from tvm_hetero.planning.choosing.options import check_request, plan_options, rate_options
 from tvm_hetero.planning.choosing.play_choice import ChoicePlayer
-from tvm_hetero.planning.choosing.program import (
-    POINTS,
-    ChoiceLimits,
-    ProgramAnswer,
-    full_need,
-    goal_of,
-    solve_program,
-)
+from tvm_hetero.planning.choosing.program import goal_of
 from tvm_hetero.planning.choosing.request import ChoiceRequest
-from tvm_hetero.solvers import Options
+from tvm_hetero.solvers import Deadline, Options
 
-# Points of a front: combinations of variants and classes are many more.
-_MOST_POINTS = 40
 # What the search for a plan and for a choice may take, s; the net below them is wide, so that a
 # busy machine answers the same.
 _PLAN_SECONDS, _PROGRAM_SECONDS, _NET = 0.1, 10.0, 60.0
@@ -44,19 +36,27 @@ class ChoiceAnswer:
     Attributes
     ----------
     choice : the answer; front : the cheapest choices of each accuracy, with or without the least
-        accuracies and the budget of the question, cheapest first.
+        accuracies and the budget of the question, cheapest first; front_whole: whether it has all
+        of them (see `find_front`).
     cheaper : the front's most accurate choice that costs less; better : the best one within the
-        question that is more accurate. None: there is none.
-    binding : limits without which the answer were better.
+        question that is more accurate. None: none was found.
+    cheapest : whether nothing can cost less; best : whether nothing within the question can be more
+        accurate. Both by the program.
+    binding : limits without which the answer were better; untried : those of which the time was
+        too short to say it.
     seconds : that the answer took.
     """
 
     case: RatedRequest
     choice: MachineChoice
     front: tuple[MachineChoice, ...]
+    front_whole: bool
     cheaper: MachineChoice | None
+    cheapest: bool
     better: MachineChoice | None
+    best: bool
     binding: tuple[BindingLimit, ...]
+    untried: tuple[str, ...]
     seconds: float
 
 
@@ -65,6 +65,7 @@ def choose(
     plan: Options | None = None,
     program: Options | None = None,
     tell: Callable[[str], None] | None = None,
+    ends: Deadline | None = None,
 ) -> ChoiceAnswer:
     """Answer a question.
 
@@ -72,6 +73,8 @@ def choose(
     ----------
     plan, program : time limits, seeds and gaps of each plan and of each program.
     tell : is told what is being planned.
+    ends : when all is to be over. A choice that holds by then is the answer, though its neighbours
+        and what binds were not looked for to the end; it says so.
 
     Raises
     ------
@@ -80,21 +83,26 @@ def choose(
     InfeasibleError
         If no choice keeps every SLO within the limits.
     SolverError
-        If a search found nothing in its time.
+        If a search found nothing in its time, or no choice was found by `ends`.
     """
     began = time.monotonic()
-    case = rate_request(request, plan, program, tell)
+    case = rate_request(request, plan, program, tell, ends)
     goal = goal_of(request)
-    choice = best_choice(case, goal)
-    cost = "energy" if goal == "energy" else "price"
-    front = find_front(case, cost)
+    first = best_choice(case, goal)
+    front, whole = find_front(case, "energy" if goal == "energy" else "price")
+    choice, better = settle(case, first, front)
+    binding, untried = binding_limits(case, choice, goal)
     return ChoiceAnswer(
         case,
         choice,
         front,
-        _cheaper(front, choice, cost),
-        _better(case, choice, cost),
-        binding_limits(case, choice, goal),
+        whole,
+        find_cheaper(request, choice, front),
+        is_cheapest(request, choice, front, whole=whole),
+        better.choice,
+        better.excluded,
+        binding,
+        untried,
         time.monotonic() - began,
     )
 
@@ -104,65 +112,14 @@ def rate_request(
     plan: Options | None = None,
     program: Options | None = None,
     tell: Callable[[str], None] | None = None,
+    ends: Deadline | None = None,
 ) -> RatedRequest:
     """Plan and rate all options of a question (see `choose`)."""
     check_request(request)
     plan = plan or Options(_PLAN_SECONDS, deadline=_NET, gap=0.01, seed=request.seed)
     program = program or Options(_PROGRAM_SECONDS, deadline=_NET, seed=request.seed)
+    if ends is not None:
+        plan, program = replace(plan, ends=ends), replace(program, ends=ends)
     planned = plan_options(request, plan, tell)
-    rated, cut = rate_options(request, planned)
-    return RatedRequest(request, planned, rated, cut, ChoicePlayer(request), program)
-
-
-def best_choice(case: RatedRequest, goal: str, limits: ChoiceLimits | None = None) -> MachineChoice:
-    """The best choice within limits that keeps the SLO when played (see `find_choice`)."""
-    given = limits or ChoiceLimits(full_need(case.request))
-
-    def pick(need: Need) -> ProgramAnswer:
-        return solve_program(
-            case.request, case.rated, replace(given, need=need), case.options, goal
-        )
-
-    return find_choice(case, pick, goal, given.need)
-
-
-def find_front(case: RatedRequest, cost: str) -> tuple[MachineChoice, ...]:
-    """The cheapest choices of each accuracy, by asking for a little more each time."""
-    everyone = frozenset(range(len(case.request.classes)))
-    limits = ChoiceLimits(full_need(case.request), without_floor=everyone, spending=False)
-    found: list[MachineChoice] = []
-    while len(found) < _MOST_POINTS:
-        try:
-            found.append(best_choice(case, cost, limits))
-        except (InfeasibleError, SolverError):
-            break
-        limits = replace(limits, least_mean=_points(case, found[-1]) + 1)
-    # One that needs a margin may cost more than a better one.
-    return tuple(
-        each for i, each in enumerate(found)
-        if all(each.value < other.value for other in found[i + 1 :])
-    )  # fmt: skip
-
-
-def _points(case: RatedRequest, choice: MachineChoice) -> int:
-    return round(choice.accuracy * POINTS * case.request.count)
-
-
-def _cost(choice: MachineChoice, cost: str) -> float:
-    return choice.price if cost == "price" else choice.value
-
-
-def _cheaper(
-    front: tuple[MachineChoice, ...], choice: MachineChoice, cost: str
-) -> MachineChoice | None:
-    less = [each for each in front if _cost(each, cost) < _cost(choice, cost)]
-    return less[-1] if less else None
-
-
-def _better(case: RatedRequest, choice: MachineChoice, cost: str) -> MachineChoice | None:
-    """The cheapest choice within the question whose answers are more accurate."""
-    need = full_need(case.request)
-    try:
-        return best_choice(case, cost, ChoiceLimits(need, least_mean=_points(case, choice) + 1))
-    except (InfeasibleError, SolverError):
-        return None
+    rated, cut = rate_options(request, planned, ends=ends)
+    return RatedRequest(request, planned, rated, cut, ChoicePlayer(request, ends), program)

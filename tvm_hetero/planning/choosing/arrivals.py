@@ -23,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.planning.requests import MOST, Lengths, ServiceRequest
+from tvm_hetero.planning.requests import MOST, Lengths, ServiceRequest, poisson
 
 # Shares are counted in these parts of a class's requests.
 UNITS = 100_000
 _GOLDEN = (5**0.5 - 1) / 2
+# Random streams that `poisson` takes of a seed; the next one thins out.
+_STREAMS = 3
 _ONE = Lengths("fixed", 1.0)
 
 
@@ -39,6 +41,11 @@ class Bursts:
     every: float
     length: float
 
+    @property
+    def more(self) -> float:
+        """By what the mean rate is higher than outside of bursts."""
+        return 1 + (self.factor - 1) * self.length / self.every
+
 
 def draw_requests(
     rate: float,
@@ -46,35 +53,37 @@ def draw_requests(
     bursts: Bursts | None = None,
     prompt: Lengths = _ONE,
     output: Lengths = _ONE,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
 ) -> tuple[ServiceRequest, ...]:
     """Requests that arrive in [0, seconds), `rate` a second in the mean outside of bursts.
 
     Raises
     ------
     UsageError
-        If a number makes no sense, more than a million requests are to be expected, or none comes.
+        If a number makes no sense, more than a million requests or bursts are to be expected, or
+        no request comes.
     """
-    factor = bursts.factor if bursts else 1.0
-    if not (rate > 0 and seconds > 0 and rate * factor * seconds <= MOST):
+    if not bursts:
+        return _some(poisson(rate, seconds, prompt, output, seed), rate, seconds)
+    if not seconds <= bursts.every * MOST:
         raise UsageError(
-            f"expected a rate and seconds above 0 and at most {MOST} requests, got {rate:g} "
-            f"requests a second (bursts: times {factor:g}) for {seconds:g} s"
+            f"expected at most {MOST} bursts in {seconds:g} s, got one every {bursts.every:g} s"
         )
-    streams = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(4)]
-    highest = rate * max(1.0, factor)
-    count = streams[0].poisson(highest * seconds)
-    moments = np.sort(streams[0].uniform(0.0, seconds, count))
-    rates = np.full(count, rate)
-    if bursts:
-        rates[_within_bursts(moments, seconds, bursts, streams[1])] = rate * factor
-    moments = moments[streams[0].uniform(0.0, highest, count) < rates]
-    if not len(moments):
+    highest = rate * max(1.0, bursts.factor)
+    drawn = poisson(highest, seconds, prompt, output, seed)
+    moments = np.array([each.arrival for each in drawn])
+    random = np.random.default_rng(np.random.SeedSequence(seed).spawn(_STREAMS + 1)[-1])
+    inside = _within_bursts(moments, seconds, bursts, random)
+    kept = random.uniform(0.0, highest, len(drawn)) < np.where(inside, rate * bursts.factor, rate)
+    return _some(tuple(each for each, keep in zip(drawn, kept, strict=True) if keep), rate, seconds)
+
+
+def _some(
+    requests: tuple[ServiceRequest, ...], rate: float, seconds: float
+) -> tuple[ServiceRequest, ...]:
+    if not requests:
         raise UsageError(f"no request arrives in {seconds:g} s at {rate:g} a second; take longer")
-    prompts = prompt.draw(len(moments), streams[2]).tolist()
-    outputs = output.draw(len(moments), streams[3]).tolist()
-    rows = zip(moments.tolist(), prompts, outputs, strict=True)
-    return tuple(ServiceRequest(*row) for row in rows)
+    return requests
 
 
 def _within_bursts(

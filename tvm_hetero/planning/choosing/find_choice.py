@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.planning.choosing.arrivals import UNITS
 from tvm_hetero.planning.choosing.options import CutOption, RatedOption
 from tvm_hetero.planning.choosing.play_choice import ChoicePlayer, PlayedClass
 from tvm_hetero.planning.choosing.program import (
-    MILLIWATT,
     MONEY,
     POINTS,
     ProgramAnswer,
@@ -23,6 +23,7 @@ from tvm_hetero.planning.choosing.program import (
     full_need,
     mean_points,
     money,
+    unit_of,
 )
 from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.choosing.request import ChoiceRequest
@@ -73,6 +74,11 @@ class MachineChoice:
         return abs(self.value - self.bound) / abs(self.value) if self.value else 0.0
 
     @property
+    def margins(self) -> dict[int, float]:
+        """By how much more than its load was asked for, of each class whose SLO broke before."""
+        return {k: need / UNITS - 1 for k, need in enumerate(self.need) if need > UNITS}
+
+    @property
     def accuracies(self) -> tuple[float, ...]:
         """Of the variant of each class."""
         of = {rated.served: rated.option.variant.accuracy for rated, _ in self.replicas}
@@ -90,9 +96,14 @@ def find_choice(
         If nothing is picked, or the SLO breaks however much more is needed.
     """
     asked = list(need or full_need(case.request))
-    bound = math.nan
+    bound, broken = math.nan, list[int]()
     for _ in range(_TRIES):
-        answer = pick(tuple(asked))
+        try:
+            answer = pick(tuple(asked))
+        except InfeasibleError as error:
+            if not broken:
+                raise
+            raise _without_room(case.request, broken, asked) from error
         bound = answer.bound if math.isnan(bound) else bound
         played = case.player.play(answer.replicas)
         broken = [each.served for each in played if not each.holds]
@@ -100,11 +111,34 @@ def find_choice(
             return describe_choice(case.request, answer, bound, goal, tuple(asked), played)
         for k in broken:
             asked[k] = math.ceil(asked[k] * _STEP)
-    names = ", ".join(repr(case.request.classes[k].name) for k in broken)
     raise InfeasibleError(
-        f"class {names}: the SLO breaks in the simulation of every choice, with {_TRIES} margins; "
-        "relax it, or let requests arrive for longer"
+        f"class {_names(case.request, broken)}: the SLO breaks in the simulation of every "
+        f"choice, with {_TRIES} margins; relax it, or let requests arrive for longer"
     )
+
+
+def _names(request: ChoiceRequest, classes: Sequence[int]) -> str:
+    return ", ".join(repr(request.classes[k].name) for k in classes)
+
+
+def _without_room(
+    request: ChoiceRequest, broken: Sequence[int], asked: Sequence[int]
+) -> InfeasibleError:
+    """Something carries the load, but breaks its SLO when it is played, and nothing carries more.
+
+    No proof: another choice without a margin may hold.
+    """
+    more = 100 * (max(asked[k] for k in broken) / UNITS - 1)
+    return InfeasibleError(
+        f"class {_names(request, broken)}: the SLO breaks in the simulation of what carries the "
+        f"load, and with a margin of {more:.0f} % no choice is left; raise 'available' or the "
+        "budget, or relax the SLO"
+    )
+
+
+def cost_of(request: ChoiceRequest, choice: MachineChoice) -> float:
+    """What is set against accuracy: watts as the program counts them, or the price."""
+    return choice.value if request.goal == "energy" else choice.price
 
 
 def describe_choice(
@@ -116,7 +150,7 @@ def describe_choice(
     played: Sequence[PlayedClass],
 ) -> MachineChoice:
     """An answer of the program in a reader's units."""
-    unit = {"price": MONEY, "energy": MILLIWATT, "accuracy": POINTS * request.count}[goal]
+    unit = unit_of(request, goal)
     return MachineChoice(
         answer.replicas,
         sum(money(rated) * count for rated, count in answer.replicas) / MONEY,

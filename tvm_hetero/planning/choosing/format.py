@@ -34,6 +34,8 @@ from tvm_hetero.util.units import parse_quantity, parse_seconds
 FORMAT = "tvm-hetero/choice-request/1"
 MOST_BATCH = 1024
 MOST_MACHINES = 100_000
+# Prices, watts and accuracies: the program counts them in whole parts of 64 bits.
+MOST_FIGURE = 1e6
 _FILES = (".yaml", ".yml", ".json")
 
 
@@ -67,6 +69,8 @@ def parse_choice_request(
     )  # fmt: skip
     load = row.fields("load", ["classes"], ["seconds", "seed"])
     seconds = load.quantity("seconds", parse_seconds, 60.0)
+    if not seconds > 0:
+        load.refuse("seconds", "seconds above 0")
     seed = load.integer("seed", 0, least=0, most=2**31 - 1)
     machines = row.rows("machines", lambda each, at: _machine(each, at, folder), "machine")
     names = {machine.name for machine in machines}
@@ -99,7 +103,12 @@ def _budget(row: Fields) -> SpendingLimit:
 
 
 def _optional(row: Fields, key: str) -> float | None:
-    return row.quantity(key, parse_quantity) if key in row else None
+    if key not in row:
+        return None
+    value = row.quantity(key, parse_quantity)
+    if value > MOST_FIGURE:
+        row.refuse(key, f"at most {MOST_FIGURE:g}")
+    return value
 
 
 def _variant(data: object, where: str, folder: Path, machines: set[str]) -> ModelVariant:
@@ -115,11 +124,20 @@ def _variant(data: object, where: str, folder: Path, machines: set[str]) -> Mode
         problems[machine] = Problem.load(folder / file)
     if model:
         zoo.describe(model)
+    parameters = dict(row.mapping("parameters", default={}))
+    if not all(isinstance(key, str) for key in parameters):
+        row.refuse("parameters", "a mapping whose keys are names of parameters")
     return ModelVariant(
-        row.name("name"), row.number("accuracy"), model,
-        row.choice("precision", PRECISIONS, "float32"),
-        dict(row.mapping("parameters", default={})), problems,
+        row.name("name"), _accuracy(row), model,
+        row.choice("precision", PRECISIONS, "float32"), parameters, problems,
     )  # fmt: skip
+
+
+def _accuracy(row: Fields) -> float:
+    accuracy = row.number("accuracy")
+    if accuracy > MOST_FIGURE:
+        row.refuse("accuracy", f"at most {MOST_FIGURE:g}")
+    return accuracy
 
 
 def _machine(data: object, where: str, folder: Path) -> MachineOffer:
@@ -144,8 +162,10 @@ def keep_devices(platform: Platform, names: tuple[str, ...], where: str) -> Plat
     Raises
     ------
     UsageError
-        If there is no such device.
+        If there is no such device, or none is named.
     """
+    if not names:
+        raise UsageError(f"{where}: expected devices of {platform.name}, got none")
     for name in names:
         if name not in platform.names:
             known = ", ".join(platform.names)
@@ -167,15 +187,22 @@ def _class(data: object, where: str, folder: Path, drawn: tuple[float, int]) -> 
         for key in ("bursts", "prompt", "output"):
             if key in row:
                 row.refuse(key, "nothing beside a 'trace', which says it itself")
-        requests = load_trace(folder / row.name("trace"))
+        requests, rate = load_trace(folder / row.name("trace")), None
     else:
-        requests = _drawn(row, *drawn)
-    accuracy = row.number("accuracy") if "accuracy" in row else 0.0
-    return RequestClass(row.name("name"), requests, _slo(row), accuracy)
+        requests, rate = _drawn(row, *drawn)
+    accuracy = _accuracy(row) if "accuracy" in row else 0.0
+    own = _trace_seconds(requests) if "trace" in row else None
+    return RequestClass(row.name("name"), requests, _slo(row), accuracy, own, rate)
 
 
-def _drawn(row: Fields, seconds: float, seed: int) -> tuple[ServiceRequest, ...]:
-    """Requests of a class: one with another name has a random stream of its own."""
+def _trace_seconds(requests: tuple[ServiceRequest, ...]) -> float | None:
+    """How long a trace's requests arrive: so many, each with the mean time to the next."""
+    span = requests[-1].arrival - requests[0].arrival
+    return span * len(requests) / (len(requests) - 1) if span else None
+
+
+def _drawn(row: Fields, seconds: float, seed: int) -> tuple[tuple[ServiceRequest, ...], float]:
+    """Requests of a class and their rate: one with another name has a random stream of its own."""
     bursts = None
     if "bursts" in row:
         given = row.fields("bursts", ["factor", "every", "length"])
@@ -183,11 +210,16 @@ def _drawn(row: Fields, seconds: float, seed: int) -> tuple[ServiceRequest, ...]
         if not 0 < length <= every:
             given.refuse("length", "seconds above 0, not above 'every'")
         bursts = Bursts(given.number("factor"), every, length)
-    own = sum((i + 1) * ord(letter) for i, letter in enumerate(row.name("name")))
-    return draw_requests(
-        row.number("rate"), seconds, bursts,
-        _lengths(row, "prompt"), _lengths(row, "output"), (seed * 1_000_003 + own) % 2**31,
-    )  # fmt: skip
+    rate = row.number("rate")
+    if not rate > 0:
+        row.refuse("rate", "requests a second, above 0")
+    name = row.name("name").encode()
+    lengths = (_lengths(row, "prompt"), _lengths(row, "output"))
+    try:
+        drawn = draw_requests(rate, seconds, bursts, *lengths, seed=(seed, len(name), *name))
+    except UsageError as error:
+        raise UsageError(f"{row.at('rate')}: {error}") from None
+    return drawn, rate * (bursts.more if bursts else 1.0)
 
 
 def _lengths(row: Fields, key: str) -> Lengths:

@@ -23,6 +23,7 @@ from tvm_hetero.planning.choosing.replica_plan import (
 )
 from tvm_hetero.planning.choosing.request import ChoiceRequest, RequestClass
 from tvm_hetero.solvers import Options
+from tvm_hetero.solvers.core.deadline import Deadline, check_left
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,8 @@ def plan_options(
     ------
     InfeasibleError
         If none fits.
+    SolverError
+        If `options.ends` has passed.
     """
     found = []
     for variant in request.variants:
@@ -116,6 +119,9 @@ def plan_options(
             if tell is not None:
                 tell(f"{variant.name} on {machine.name}")
             for batch in request.batches:
+                check_left(
+                    options.ends, "choose", f"before {variant.name} on {machine.name} is planned"
+                )
                 try:
                     found.append(plan_replica(variant, machine, batch, options))
                 except InfeasibleError as error:
@@ -129,8 +135,17 @@ def rate_options(
     request: ChoiceRequest,
     options: Sequence[ReplicaOption],
     only: Collection[int] | None = None,
+    ends: Deadline | None = None,
 ) -> tuple[tuple[RatedOption, ...], tuple[CutOption, ...]]:
-    """What each option carries of each class (or some of them), and those that were cut."""
+    """What each option carries of each class (or some of them), and those that were cut.
+
+    Raises
+    ------
+    UsageError
+        If a decoder's caches are too short for a request.
+    SolverError
+        If `ends` has passed.
+    """
     rated: list[RatedOption] = []
     cut: list[CutOption] = []
     groups: dict[tuple[str, str], list[ReplicaOption]] = {}
@@ -138,7 +153,7 @@ def rate_options(
         groups.setdefault((option.variant.name, option.machine.name), []).append(option)
     for k in range(len(request.classes)) if only is None else sorted(only):
         for group in groups.values():
-            _rate_group(request, k, group, rated, cut)
+            _rate_group(request, k, group, rated, cut, ends)
     return tuple(rated), tuple(cut)
 
 
@@ -148,11 +163,12 @@ def _rate_group(
     group: Sequence[ReplicaOption],
     rated: list[RatedOption],
     cut: list[CutOption],
+    ends: Deadline | None,
 ) -> None:
     """The options of one variant and machine for class k, the most promising first."""
     served = request.classes[k]
     _check_context(served, group[0])
-    bounds = {option.batch: most_share(option, served) for option in group}
+    bounds = {option.batch: most_share(option, served, request.seconds) for option in group}
     kept: list[RatedOption] = []
     for option in sorted(group, key=lambda each: (-bounds[each.batch], -each.batch)):
         bound = bounds[option.batch]
@@ -162,7 +178,7 @@ def _rate_group(
         if better and not counts_watts(request):
             cut.append(CutOption(option, k, bound, better[0], simulated=False))
             continue
-        capacity, watts = capacity_of(option, served, request.seconds, bound)
+        capacity, watts = capacity_of(option, served, request.seconds, bound, ends)
         if capacity == 0:
             continue
         found = RatedOption(option, k, capacity, watts)

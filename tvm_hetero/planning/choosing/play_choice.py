@@ -3,7 +3,8 @@
 Nothing that the program believed is used but the replicas and their shares. A class's circle is
 divided among its replicas in proportion to what they carry, so that each has a share of at most
 c(k, o); each is played by the simulator of ``tvm-hetero simulate``. What counts is what all of a
-class's requests together make of the SLO.
+class's requests together make of the SLO, and that every replica could go on so for ever: they come
+again and again, and a queue that is worked off only because no more requests come is no answer.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from dataclasses import dataclass
 from tvm_hetero.planning.choosing.arrivals import UNITS, marks_of, members_of
 from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.program import Replicas
-from tvm_hetero.planning.choosing.rate import holds, play_share, reached
-from tvm_hetero.planning.choosing.replica_plan import ReplicaOption, idle_watts
+from tvm_hetero.planning.choosing.rate import holds, mean_watts, reached, repeat_share
+from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.choosing.request import ChoiceRequest, SloLimit
+from tvm_hetero.planning.choosing.steady import arrival_seconds, steady_rate, use_of
+from tvm_hetero.solvers.core.deadline import Deadline, check_left
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,16 @@ class PlayedClass:
     Attributes
     ----------
     reached : for each limit the seconds that its percentage of the requests is within.
+    holds : whether every limit does, and `busiest` is below 1.
     watts : of its replicas in the mean, NaN where they are not known.
+    busiest : the mean rate of the busiest replica as a part of what it can go on answering.
     """
 
     served: int
     reached: Mapping[SloLimit, float]
     holds: bool
     watts: float
+    busiest: float
 
     @property
     def strain(self) -> float:
@@ -50,12 +56,19 @@ _Pool = tuple[tuple[RatedOption, int], ...]
 class ChoicePlayer:
     """Plays choices of one question; a class with the same replicas is played once."""
 
-    def __init__(self, request: ChoiceRequest) -> None:
-        self.request = request
+    def __init__(self, request: ChoiceRequest, ends: Deadline | None = None) -> None:
+        self.request, self.ends = request, ends
+        self._rates: dict[tuple[int, str], float] = {}
         self._known: dict[tuple[int, tuple[tuple[str, int, int], ...]], PlayedClass] = {}
 
     def play(self, replicas: Replicas) -> tuple[PlayedClass, ...]:
-        """All classes in order; each has replicas."""
+        """All classes in order; each has replicas.
+
+        Raises
+        ------
+        SolverError
+            If `ends` has passed.
+        """
         return tuple(
             self._class(k, tuple(row for row in replicas if row[0].served == k))
             for k in range(len(self.request.classes))
@@ -69,22 +82,33 @@ class ChoicePlayer:
 
     def _play(self, k: int, pool: _Pool) -> PlayedClass:
         served, seconds = self.request.classes[k], self.request.seconds
-        marks = marks_of(len(served.requests))
+        marks, period = marks_of(len(served.requests)), arrival_seconds(served, seconds)
         every: dict[str, list[float]] = {limit.figure: [] for limit in served.slo}
-        watts = 0.0
+        watts, busiest = 0.0, 0.0
         for option, begin, length in divide_circle(pool):
             members = [served.requests[i] for i in members_of(marks, begin, length)]
-            outcome = play_share(option, members, seconds)
+            check_left(self.ends, "choose", f"while the load of {served.name!r} is played")
+            outcome = repeat_share(option, members, period)
             for figure, values in every.items():
                 values += outcome.figures[figure]
-            idle = idle_watts(option.machine)
-            watts += math.nan if idle is None else idle + outcome.joules / seconds
+            watts += mean_watts(option, outcome, served, seconds)
+            steady = self._steady(k, option)
+            # An interval may have a request more than its share.
+            use = max(use_of(steady, length, served, seconds), len(members) / period / steady)
+            busiest = max(busiest, use)
         return PlayedClass(
             k,
             {limit: reached(limit, every) for limit in served.slo},
-            all(holds(limit, every) for limit in served.slo),
+            busiest < 1 and all(holds(limit, every) for limit in served.slo),
             watts,
+            busiest,
         )
+
+    def _steady(self, k: int, option: ReplicaOption) -> float:
+        key = (k, option.name)
+        if key not in self._rates:
+            self._rates[key] = steady_rate(option, self.request.classes[k])
+        return self._rates[key]
 
 
 def divide_circle(

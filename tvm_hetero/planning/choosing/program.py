@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.planning.choosing.arrivals import UNITS
-from tvm_hetero.planning.choosing.options import RatedOption, counts_watts
+from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.replica_plan import price_of
-from tvm_hetero.planning.choosing.request import ChoiceRequest, ModelVariant
+from tvm_hetero.planning.choosing.request import ChoiceRequest, ModelVariant, SpendingLimit
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.util.search_clock import now
@@ -37,6 +37,7 @@ from tvm_hetero.util.search_clock import now
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
+_MOST_SUM = 2**62
 MONEY, MILLIWATT, POINTS = 1_000_000, 1_000, 10_000
 
 
@@ -49,7 +50,8 @@ class ChoiceLimits:
     need : share of each class that is to be carried, in `UNITS`.
     least_mean : accuracy of the answers to all requests, summed, in parts of `POINTS`.
     available : machines by name, where another number than the question's.
-    without_floor : classes whose least accuracy does not hold; spending : whether the budget does.
+    without_floor : classes whose least accuracy does not hold; spending : whether the budget does;
+        reserve : of its watts, in parts of `MILLIWATT`, that are not to be used.
     """
 
     need: tuple[int, ...]
@@ -57,6 +59,7 @@ class ChoiceLimits:
     available: dict[str, int] = field(default_factory=dict)
     without_floor: frozenset[int] = frozenset()
     spending: bool = True
+    reserve: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class ProgramAnswer:
     replicas: tuple[tuple[RatedOption, int], ...]
     value: int
     bound: int
+
+
+def unit_of(request: ChoiceRequest, goal: str) -> int:
+    """How many of the program's integers are one dollar, watt or part of accuracy."""
+    return {"price": MONEY, "energy": MILLIWATT, "accuracy": POINTS * request.count}[goal]
 
 
 def goal_of(request: ChoiceRequest) -> str:
@@ -170,9 +178,11 @@ class _ChoiceProgram:
         names = sorted({self.rated[i].option.variant.name for i in own})
         if not names:
             served = self.request.classes[k]
+            floor = "" if k in self.limits.without_floor else _floor_words(served.least_accuracy)
             raise InfeasibleError(
-                f"class {served.name!r}: no variant on any machine keeps its SLO, even alone; "
-                "relax it, or offer faster machines"
+                f"class {served.name!r}: no variant{floor} on any machine keeps its SLO, even "
+                "alone; relax it, or offer faster machines",
+                proven=True,
             )
         for name in names:
             self.z[k, name] = self.model.new_bool_var("")
@@ -192,19 +202,23 @@ class _ChoiceProgram:
                 self.model.add(sum(on) <= self._available(machine.name))
         budget = self.request.budget
         if self.limits.spending and budget.price is not None:
-            self.model.add(self.cost("price") <= int(budget.price * MONEY))
+            self.model.add(self.cost("price") <= min(_MOST_SUM, int(budget.price * MONEY)))
         if self.limits.spending and budget.watts is not None:
-            self.model.add(self.cost("energy") <= int(budget.watts * MILLIWATT))
+            most = int(budget.watts * MILLIWATT) - self.limits.reserve
+            self.model.add(self.cost("energy") <= min(_MOST_SUM, most))
         if self.limits.least_mean:
             self.model.add(self.accuracy() >= self.limits.least_mean)
 
     def cost(self, goal: str) -> cp_model.LinearExprT:
         """Price or watts of all replicas."""
         of = money if goal == "price" else milliwatts
+        _check_size(sum(of(each) * n for each, n in zip(self.rated, self.most, strict=True)), goal)
         return sum(of(each) * y for each, y in zip(self.rated, self.y, strict=True))
 
     def accuracy(self) -> cp_model.LinearExprT:
         """Of the answers to all requests, summed."""
+        most = max((points(variant) for variant in self.variants.values()), default=0)
+        _check_size(self.request.count * most * len(self.variants), "accuracy")
         return sum(
             len(self.request.classes[k].requests) * points(self.variants[name]) * z
             for (k, name), z in self.z.items()
@@ -222,7 +236,9 @@ class _ChoiceProgram:
         budget = CpsatBudget.of(options, now())
         outcome = run(self.model, options, budget, linear=2)
         if outcome.infeasible:
-            raise InfeasibleError(_why_nothing(self.request), proven=True)
+            # With a margin, a choice that carries less may hold all the same.
+            proven = all(need <= UNITS for need in self.limits.need)
+            raise InfeasibleError(_why_nothing(self.request), proven=proven)
         if not outcome.found:
             if start:
                 return 0, 0, start
@@ -234,13 +250,26 @@ class _ChoiceProgram:
         return value, bound, tuple(chosen)
 
 
+def _check_size(most: int, goal: str) -> None:
+    """Refuse sums that CP-SAT's 64 bits do not hold."""
+    if most >= _MOST_SUM:
+        raise UsageError(
+            f"the {goal} of all machines or requests together is too large to be counted exactly; "
+            "give it in larger units, or fewer machines"
+        )
+
+
+def _floor_words(least: float) -> str:
+    return f" with an accuracy of {least:g} or more" if least > 0 else ""
+
+
 def _why_nothing(request: ChoiceRequest) -> str:
     what = "the machines that can be had carry the load"
-    spending = request.budget.price is not None or counts_watts(request)
+    spending = request.budget != SpendingLimit()
     within = " within the budget" if spending else ""
     return (
         f"no choice in which {what}{within} and every class keeps its SLO and accuracy; raise "
-        "'available' or the budget, or relax an SLO"
+        f"'available'{' or the budget' if spending else ''}, or relax an SLO"
     )
 
 

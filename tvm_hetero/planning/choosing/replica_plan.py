@@ -25,9 +25,11 @@ from tvm_hetero.planning.services import context_of, service_of
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.problem.objective import Resource
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.util.quote import quote
 from tvm_hetero.zoo.costs import make_problem
 from tvm_hetero.zoo.experts import mixture
 from tvm_hetero.zoo.language import decoder
@@ -96,10 +98,12 @@ def plan_replica(
     problem = problem_of(variant, machine, batch)
     plan = solve(merge_batch(problem, batch), "auto", options)
     route = batch_route(problem, plan)
-    seconds = tuple(pass_seconds(route, n) for n in range(batch + 1))
+    passes = [pass_route(route, n) for n in range(batch + 1)]
+    known = idle_watts(machine) is not None
     return ReplicaOption(
-        variant, machine, batch, Service(route, 1, batch), plan, seconds,
-        joules_of(machine, route, seconds),
+        variant, machine, batch, Service(route, 1, batch), plan,
+        seconds=tuple(each.now for each in passes),
+        joules=tuple(joules_above_idle(machine, p.busy, p.now) for p in passes) if known else (),
     )  # fmt: skip
 
 
@@ -112,9 +116,36 @@ def problem_of(variant: ModelVariant, machine: MachineOffer, batch: int) -> Prob
                 f"variant {variant.name!r} has no problem for machine {machine.name!r}; add one, "
                 "or take the machine away"
             )
-        return variant.problems[machine.name].with_objective(goal)
+        return on_machine(variant.problems[machine.name], machine, goal)
     graph = zoo.work_graph(variant.model, **variant.parameters)
     return make_problem(at_precision(graph, variant), machine.platform, goal)
+
+
+def on_machine(problem: Problem, machine: MachineOffer, goal: Objective) -> Problem:
+    """A problem with measured costs on the platform of a machine, by the devices' names.
+
+    The machine may be a part of what was measured. What it lacks does not count, nor do the links
+    that the problem had.
+
+    Raises
+    ------
+    UsageError
+        If a task has costs on none of the machine's devices.
+    """
+    names = machine.platform.names
+    costs = {
+        task: {name: cost for name, cost in row.items() if name in names}
+        for task, row in problem.costs.items()
+    }
+    for task, row in costs.items():
+        if not row:
+            raise UsageError(
+                f"machine {machine.name!r}: no device of it ({', '.join(names)}) can run task "
+                f"{quote(task)} of problem {quote(problem.name)}, which has costs on "
+                f"{', '.join(problem.costs[task])}; give the machine such a device, or a problem "
+                "that was measured on it"
+            )
+    return Problem(problem.graph, costs, machine.platform, goal, problem.name)
 
 
 def at_precision(graph: WorkGraph, variant: ModelVariant) -> WorkGraph:
@@ -168,31 +199,28 @@ def batch_route(problem: Problem, plan: Schedule) -> Route:
     return make_route(problem, in_order(problem, steps))
 
 
-def pass_seconds(route: Route, count: int) -> float:
-    """Seconds of `count` elements that go through a route alone."""
-    if count == 0:
-        return 0.0
+def pass_route(route: Route, count: int) -> Clock:
+    """The clock after `count` elements went through a route alone: seconds, and who was busy."""
     clock = Clock(route.resources)
-    clock.send(route, range(count), lambda: None)
-    clock.run()
-    return clock.now
+    if count:
+        clock.send(route, range(count), lambda: None)
+        clock.run()
+    return clock
 
 
-def joules_of(machine: MachineOffer, route: Route, seconds: tuple[float, ...]) -> tuple[float, ...]:
-    """What batches of 0, 1, ... elements take above idling; empty where watts are not known."""
-    if idle_watts(machine) is None:
-        return ()
+def joules_above_idle(
+    machine: MachineOffer, busy: Mapping[Resource, float], working: float
+) -> float:
+    """What is drawn above idling: by the whole machine while it is working, or by each device.
+
+    NaN where watts are not known. Links draw nothing.
+    """
     if machine.busy_watts is not None and machine.idle_watts is not None:
-        return tuple((machine.busy_watts - machine.idle_watts) * each for each in seconds)
-    extra = extra_watts(machine)
-    return tuple(
-        math.fsum(
-            extra.get(str(resource), 0.0) * route.seconds(leg, n)
-            for leg in range(len(route.legs))
-            for resource in route.legs[leg].resources
-        )
-        for n in range(len(seconds))
-    )
+        return (machine.busy_watts - machine.idle_watts) * working
+    if idle_watts(machine) is None:
+        return math.nan
+    devices = machine.platform.devices
+    return math.fsum(((d.watts or 0.0) - d.idle_watts) * busy.get(d.name, 0.0) for d in devices)
 
 
 def idle_watts(machine: MachineOffer) -> float | None:
@@ -202,11 +230,6 @@ def idle_watts(machine: MachineOffer) -> float | None:
     if any(device.watts is None for device in machine.platform.devices):
         return None
     return math.fsum(device.idle_watts for device in machine.platform.devices)
-
-
-def extra_watts(machine: MachineOffer) -> dict[str, float]:
-    """What each device draws while busy, above idling."""
-    return {d.name: (d.watts or 0.0) - d.idle_watts for d in machine.platform.devices}
 
 
 def price_of(machine: MachineOffer) -> float | None:

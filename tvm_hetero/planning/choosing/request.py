@@ -92,12 +92,22 @@ class RequestClass:
     ----------
     requests : in the order of arrival (s).
     least_accuracy : variants below it do not serve this class.
+    seconds : how long they arrive; None: as long as the question says.
+    rate : how many a second were asked for, in the mean; None: as many as there are. Those that
+        were drawn may be fewer.
     """
 
     name: str
     requests: tuple[ServiceRequest, ...]
     slo: tuple[SloLimit, ...]
     least_accuracy: float = 0.0
+    seconds: float | None = None
+    rate: float | None = None
+
+    @property
+    def fewest_late(self) -> int:
+        """How many requests may be late by the strictest limit of the SLO, rounded down."""
+        return len(self.requests) * (100 - max(e.percentile for e in self.slo)) // 100
 
 
 @dataclass(frozen=True)

@@ -8,29 +8,35 @@ from typing import Any
 
 from tvm_hetero.planning.choosing.answer import ChoiceAnswer
 from tvm_hetero.planning.choosing.arrivals import UNITS
-from tvm_hetero.planning.choosing.find_choice import MachineChoice
+from tvm_hetero.planning.choosing.find_choice import MachineChoice, cost_of
+from tvm_hetero.planning.choosing.neighbours import floors_below, is_over_budget
 from tvm_hetero.planning.choosing.options import CutOption
 from tvm_hetero.planning.choosing.program import goal_of
 from tvm_hetero.planning.choosing.request import ChoiceRequest
 from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
 
+# With fewer requests that may be late, a percentile is chance.
+_TAIL = 10
 UNIT = {"price": "an hour", "energy": "W", "accuracy": "accuracy in the mean"}
-_HEADERS = ("class", "variant", "machine", "replicas", "batches", "share of each", "plan's gap")
+HEADERS = ("class", "variant", "machine", "replicas", "batches", "share of each", "plan's gap")
+PLAYED = ("class", "limit", "SLO", "simulated")
+FRONT = ("price", "accuracy", "W", "replicas")
 
 
 def choice_text(answer: ChoiceAnswer) -> str:
     """Replicas, what they are worth, the simulation, what binds, and the neighbours."""
     request, choice = answer.case.request, answer.choice
     parts = [
-        format_table(_HEADERS, replica_rows(request, choice)),
+        format_table(HEADERS, replica_rows(request, choice)),
         worth_of(request, choice),
-        format_table(("class", "limit", "SLO", "simulated"), played_rows(request, choice)),
+        format_table(PLAYED, played_rows(request, choice)),
         "\n".join([*neighbour_lines(answer), *binding_lines(answer)]),
     ]
     if request.goal == "front":
         rows = [front_row(request, each) for each in answer.front]
-        parts.append(format_table(("price", "accuracy", "W", "replicas"), rows))
+        parts.append(format_table(FRONT, rows))
+        parts += front_notes(answer)
     return "\n\n".join(parts)
 
 
@@ -53,16 +59,26 @@ def replica_rows(request: ChoiceRequest, choice: MachineChoice) -> list[list[str
 def worth_of(request: ChoiceRequest, choice: MachineChoice) -> str:
     """Value, bound and gap of the goal, and the other figures, in a paragraph."""
     goal = goal_of(request)
+    unit = "W where all have their full shares" if goal == "energy" else UNIT[goal]
     word = "no choice has more than" if goal == "accuracy" else "no choice has less than"
-    margin = max(choice.need) / UNITS - 1
     lines = [
         f"{choice.price:.4g} an hour, {_watts(choice.watts)}, accuracy {choice.accuracy:.4g} in "
         "the mean",
-        f"{choice.value:.5g} {UNIT[goal]}; {word} {choice.bound:.5g} "
-        f"(gap {100 * choice.gap:.2g} %)",
+        f"{choice.value:.5g} {unit}; {word} {choice.bound:.5g} (gap {100 * choice.gap:.2g} %)",
     ]
-    if margin > 0:
-        lines.append(f"The SLO holds with a margin: a load {100 * margin:.0f} % higher is carried.")
+    busiest = max(each.busiest for each in choice.played)
+    lines.append(f"The busiest replica gets {100 * busiest:.3g} % of what it can go on answering.")
+    lines += [
+        f"Class {request.classes[k].name} has replicas for a load {100 * margin:.0f} % higher: "
+        "with fewer its SLO broke in the simulation."
+        for k, margin in choice.margins.items()
+    ]
+    lines += [
+        f"Class {served.name} has {count_noun(len(served.requests), 'request')}, few for its SLO: "
+        "others of the same rate may break it; let them arrive for longer ('seconds')."
+        for served in request.classes
+        if served.fewest_late < _TAIL
+    ]
     return "\n".join(lines)
 
 
@@ -86,40 +102,57 @@ def played_rows(request: ChoiceRequest, choice: MachineChoice) -> list[list[str]
 
 def neighbour_lines(answer: ChoiceAnswer) -> list[str]:
     """What the next cheaper and the next better choice would give up."""
-    request, choice = answer.case.request, answer.choice
-    unit = UNIT["energy" if request.goal == "energy" else "price"]
-    lines = []
-    if answer.cheaper is None:
-        lines.append("Cheaper: nothing that keeps the SLO, with whatever accuracy.")
-    else:
-        less = answer.cheaper
-        lines.append(
-            f"Cheaper: {cost_of(request, less):.4g} {unit} gives up "
-            f"{choice.accuracy - less.accuracy:.3g} of accuracy ({replica_words(request, less)})."
-        )
-    if answer.better is None:
-        lines.append("Better: nothing is more accurate within the question.")
-    else:
-        more = answer.better
-        lines.append(
-            f"Better: {more.accuracy - choice.accuracy:.3g} more accuracy costs "
-            f"{cost_of(request, more) - cost_of(request, choice):.4g} more {unit} "
-            f"({replica_words(request, more)})."
-        )
-    return lines
+    return [_cheaper_line(answer), _better_line(answer)]
 
 
-def cost_of(request: ChoiceRequest, choice: MachineChoice) -> float:
-    """What the front sets against accuracy: watts as the program counts them, or the price."""
-    return choice.value if request.goal == "energy" else choice.price
+def _cheaper_line(answer: ChoiceAnswer) -> str:
+    request, choice, less = answer.case.request, answer.choice, answer.cheaper
+    if less is None and answer.cheapest:
+        return "Cheaper: nothing that keeps the SLO, with whatever accuracy."
+    if less is None:
+        return "Cheaper: nothing was found that keeps the SLO, with whatever accuracy."
+    lost = choice.accuracy - less.accuracy
+    words = [f"gives up {lost:.3g} of accuracy"] if lost > 0 else []
+    words += [
+        f"has {less.accuracies[k]:g} of accuracy for {request.classes[k].name}, which asks for "
+        f"{request.classes[k].least_accuracy:g}"
+        for k in floors_below(request, less)
+    ]
+    if is_over_budget(request, less):
+        words.append("is over the budget")
+    return (
+        f"Cheaper: {cost_of(request, less):.4g} {_cost_unit(request)} {', '.join(words)} "
+        f"({replica_words(request, less)})."
+    )
+
+
+def _better_line(answer: ChoiceAnswer) -> str:
+    request, choice, more = answer.case.request, answer.choice, answer.better
+    if more is None and answer.best:
+        return "Better: nothing is more accurate within the question."
+    if more is None:
+        return "Better: nothing was found that is more accurate within the question."
+    return (
+        f"Better: {more.accuracy - choice.accuracy:.3g} more accuracy costs "
+        f"{cost_of(request, more) - cost_of(request, choice):.4g} more {_cost_unit(request)} "
+        f"({replica_words(request, more)})."
+    )
+
+
+def _cost_unit(request: ChoiceRequest) -> str:
+    return UNIT["energy" if request.goal == "energy" else "price"]
 
 
 def binding_lines(answer: ChoiceAnswer) -> list[str]:
-    """What binds, a line each."""
+    """What binds, a line each: by the program alone, which says nothing of a simulation."""
     unit = UNIT[goal_of(answer.case.request)]
-    if not answer.binding:
-        return ["Binding: no limit by itself; whole machines and the load decide."]
-    return [f"Binding: {b.what}; without it {b.value:.4g} {unit}." for b in answer.binding]
+    lines = [
+        f"Binding: {b.what}; without it {b.value:.4g} {unit} (not simulated)."
+        for b in answer.binding
+    ]
+    if answer.untried:
+        return [*lines, f"Binding or not, unknown for want of time: {', '.join(answer.untried)}."]
+    return lines or ["Binding: no limit by itself; whole machines and the load decide."]
 
 
 def replica_words(request: ChoiceRequest, choice: MachineChoice) -> str:
@@ -142,6 +175,16 @@ def front_row(request: ChoiceRequest, choice: MachineChoice) -> list[str]:
     return [f"{choice.price:.4g}", f"{choice.accuracy:.4g}", watts, words]
 
 
+def front_notes(answer: ChoiceAnswer) -> list[str]:
+    """What is to be said of a front that lacks points."""
+    if answer.front_whole:
+        return []
+    return [
+        "Points of the front were left out: there are too many, their SLO broke when they were "
+        "played, or the time was up."
+    ]
+
+
 def choice_dict(answer: ChoiceAnswer) -> dict[str, Any]:
     """The same for machines."""
     request = answer.case.request
@@ -154,9 +197,13 @@ def choice_dict(answer: ChoiceAnswer) -> dict[str, Any]:
         "goal": request.goal,
         "choice": point(answer.choice),
         "cheaper": point(answer.cheaper),
+        "cheapest": answer.cheapest,
         "better": point(answer.better),
+        "best": answer.best,
         "binding": [{"what": each.what, "value": each.value} for each in answer.binding],
+        "untried": list(answer.untried),
         "front": [point(each) for each in answer.front],
+        "front_whole": answer.front_whole,
         "planned": len(answer.case.planned),
         "dominated": [_cut_row(request, each) for each in answer.case.cut],
         "seconds": answer.seconds,
@@ -183,11 +230,13 @@ def _point(request: ChoiceRequest, choice: MachineChoice) -> dict[str, Any]:
         "value": choice.value,
         "bound": choice.bound,
         "gap": choice.gap,
-        "margin": [need / UNITS - 1 for need in choice.need],
+        "margin": [choice.margins.get(k, 0.0) for k in range(len(choice.need))],
         "replicas": [_replica_row(request, *row) for row in choice.replicas],
         "classes": [
             {
                 "class": request.classes[each.served].name,
+                "requests": len(request.classes[each.served].requests),
+                "busiest": each.busiest,
                 "slo": _limits(each.reached.items()),
             }
             for each in choice.played

@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.planning.choosing.answer import ChoiceAnswer
-from tvm_hetero.planning.choosing.find_choice import MachineChoice
+from tvm_hetero.planning.choosing.find_choice import MachineChoice, cost_of
 from tvm_hetero.report.planning.choice import (
+    FRONT,
+    HEADERS,
+    PLAYED,
     binding_lines,
-    cost_of,
     describe_search,
+    front_notes,
     front_row,
     neighbour_lines,
     played_rows,
@@ -25,7 +28,7 @@ from tvm_hetero.report.planning.choice import (
 from tvm_hetero.report.schedule.gantt import tick_step
 from tvm_hetero.report.schedule.html import Figure, HtmlTable, Page, SvgPicture
 from tvm_hetero.util.units import format_seconds
-from tvm_hetero.util.untrusted_names import printable
+from tvm_hetero.util.untrusted_names import printable_lines
 
 _WIDTH, _HEIGHT = 1120, 420
 _LEFT, _RIGHT, _TOP, _FOOT = 70, 30, 20, 50
@@ -76,15 +79,15 @@ def choice_page(answer: ChoiceAnswer) -> Page:
     tables = (
         HtmlTable(
             "Replicas",
-            ("class", "variant", "machine", "replicas", "batches", "share of each", "plan's gap"),
+            HEADERS,
             replica_rows(request, choice),
         ),
-        HtmlTable("Simulation", ("class", "limit", "SLO", "simulated"),
-                  played_rows(request, choice)),
+        HtmlTable("Simulation", PLAYED, played_rows(request, choice)),
         HtmlTable("Neighbours and what binds", ("",),
                   [[line] for line in (*neighbour_lines(answer), *binding_lines(answer))]),
-        HtmlTable("Front", ("price", "accuracy", "W", "replicas"),
-                  [front_row(request, each) for each in answer.front]),
+        HtmlTable("Front", FRONT,
+                  [*(front_row(request, each) for each in answer.front),
+                   *(["", "", "", note] for note in front_notes(answer))]),
     )  # fmt: skip
     return Page(
         f"What to run {request.name} on",
@@ -163,5 +166,4 @@ def _tip(answer: ChoiceAnswer, choice: MachineChoice) -> str:
             for limit, seconds in each.reached.items()
         ),
     ]
-    text = "\n".join(printable(line, limit=None) for line in lines)
-    return f"<title>{html.escape(text)}</title>"
+    return f"<title>{html.escape(printable_lines(lines))}</title>"

@@ -50,6 +50,18 @@ def time_is_up(ends: Deadline | None) -> bool:
     return ends is not None and ends.passed()
 
 
+def check_left(ends: Deadline | None, name: str, where: str) -> None:
+    """Give up when the time is up; `where` says how far it has come.
+
+    Raises
+    ------
+    SolverError
+        If it is.
+    """
+    if time_is_up(ends):
+        raise SolverError(f"{name}: the time is up {where}; raise the time limit")
+
+
 def check_time(ends: Deadline | None, name: str, done: int, total: int) -> None:
     """Give up when the time is up.
 
@@ -58,7 +70,4 @@ def check_time(ends: Deadline | None, name: str, done: int, total: int) -> None:
     SolverError
         If it is; says how far the method has come.
     """
-    if time_is_up(ends):
-        raise SolverError(
-            f"{name}: the time is up after {done} of {total} tasks; raise the time limit"
-        )
+    check_left(ends, name, f"after {done} of {total} tasks")

@@ -1,6 +1,9 @@
 // A plan: a schedule's document read by numbers, edited, timed anew, and written again.
 
 const SCHEDULE_FORMAT = "tvm-hetero/schedule/1";
+// As data.py's: what is judged and drawn within a breath.
+const MOST_EXECUTIONS = 1500;
+const MOST_COPIES = 100000;
 
 /** Read a schedule's document; an Error says what is wrong with it. */
 function readPlan(problem, document) {
@@ -8,8 +11,9 @@ function readPlan(problem, document) {
   const index = (rows) => new Map(rows.map((row, i) => [row.name, i]));
   const [tasks, tensors, devices] = [problem.tasks, problem.tensors, problem.devices].map(index);
   const place = (table, name) => (table.has(name) ? table.get(name) : -1);
-  const rows = (value) => {
+  const rows = (value, most) => {
     if (!Array.isArray(value)) throw new Error("expected lists of executions and copies");
+    if (value.length > most) throw new Error(`${value.length} rows are more than the ${most} that a page can handle`);
     return value;
   };
   const times = ({ elements, start, end }) => {
@@ -27,10 +31,10 @@ function readPlan(problem, document) {
     lowerBound: document.lower_bound || 0,
     status: document.status,
     single: single && { device: place(devices, single.device), value: single.value },
-    executions: rows(document.executions).map((e) => ({
+    executions: rows(document.executions, MOST_EXECUTIONS).map((e) => ({
       task: place(tasks, e.task), device: place(devices, e.device), ...times(e),
     })),
-    copies: rows(document.copies).map((c) => ({
+    copies: rows(document.copies, MOST_COPIES).map((c) => ({
       tensor: place(tensors, c.tensor), src: place(devices, c.from), dst: place(devices, c.to), ...times(c),
     })),
   };

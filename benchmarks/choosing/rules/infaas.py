@@ -9,15 +9,11 @@ and the moves between variants while the load changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from benchmarks.choosing.rules.stock import Counts, by_variant, serve_in_turn
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.program import Replicas
-from tvm_hetero.planning.choosing.rules.stock import (
-    Counts,
-    MachineStock,
-    by_variant,
-    cheapest,
-    replicas_of,
-)
 
 
 def pick_infaas(case: RatedRequest, need: Need) -> Replicas:
@@ -28,15 +24,13 @@ def pick_infaas(case: RatedRequest, need: Need) -> Replicas:
     InfeasibleError
         If too few machines are left for a class.
     """
-    stock = MachineStock(case)
-    found: list[Counts] = []
-    for k, served in enumerate(case.request.classes):
-        ways = [
+
+    def ways(k: int, left: Mapping[str, int]) -> list[Counts]:
+        return [
             {each: count}
             for own in by_variant(case, k)
             for each in own
-            if (count := -(-need[k] // each.capacity)) <= stock.left[each.option.machine.name]
+            if (count := -(-need[k] // each.capacity)) <= left[each.option.machine.name]
         ]
-        found.append(cheapest(ways, served.name))
-        stock.take(found[-1])
-    return replicas_of(found)
+
+    return serve_in_turn(case, ways)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from benchmarks.choosing.rules.best_single_type import pick_single_type
+from benchmarks.choosing.rules.cocktail import pick_cocktail
+from benchmarks.choosing.rules.infaas import pick_infaas
+from benchmarks.choosing.rules.melange import pick_melange
 from tvm_hetero.planning.choosing.find_choice import MachineChoice, Need, RatedRequest, find_choice
 from tvm_hetero.planning.choosing.program import ProgramAnswer, Replicas, money
-from tvm_hetero.planning.choosing.rules.best_single_type import pick_single_type
-from tvm_hetero.planning.choosing.rules.cocktail import pick_cocktail
-from tvm_hetero.planning.choosing.rules.infaas import pick_infaas
-from tvm_hetero.planning.choosing.rules.melange import pick_melange
 
 Rule = Callable[[RatedRequest, Need], Replicas]
 

@@ -9,16 +9,12 @@ carries it most cheaply. What is left out: ensembles of models, spot instances, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from benchmarks.choosing.rules.stock import Counts, by_variant, serve_in_turn
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.program import Replicas, money
-from tvm_hetero.planning.choosing.rules.stock import (
-    Counts,
-    MachineStock,
-    by_variant,
-    cheapest,
-    replicas_of,
-)
 
 
 def pick_cocktail(case: RatedRequest, need: Need) -> Replicas:
@@ -29,13 +25,12 @@ def pick_cocktail(case: RatedRequest, need: Need) -> Replicas:
     InfeasibleError
         If too few machines are left for a class.
     """
-    stock = MachineStock(case)
-    found: list[Counts] = []
-    for k, served in enumerate(case.request.classes):
-        ways = [_fill(own, need[k], dict(stock.left)) for own in by_variant(case, k)]
-        found.append(cheapest([way for way in ways if way is not None], served.name))
-        stock.take(found[-1])
-    return replicas_of(found)
+
+    def ways(k: int, left: Mapping[str, int]) -> list[Counts]:
+        filled = (_fill(own, need[k], dict(left)) for own in by_variant(case, k))
+        return [way for way in filled if way is not None]
+
+    return serve_in_turn(case, ways)
 
 
 def _fill(own: list[RatedOption], need: int, left: dict[str, int]) -> Counts | None:

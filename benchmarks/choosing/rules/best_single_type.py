@@ -6,11 +6,11 @@ takes fewest machines of it. Within one kind this is the best choice, so whoever
 
 from __future__ import annotations
 
+from benchmarks.choosing.rules.stock import by_variant, price_of_counts, replicas_of
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.program import Replicas
-from tvm_hetero.planning.choosing.rules.stock import by_variant, price_of_counts, replicas_of
 
 
 def pick_single_type(case: RatedRequest, need: Need) -> Replicas:

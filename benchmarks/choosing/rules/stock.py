@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.find_choice import RatedRequest
@@ -12,16 +12,25 @@ from tvm_hetero.planning.choosing.program import Replicas, money
 Counts = Mapping[RatedOption, int]
 
 
-class MachineStock:
-    """How many machines of each kind are left."""
+# The ways to serve a class with so many machines of each kind left.
+Ways = Callable[[int, Mapping[str, int]], Iterable[Counts]]
 
-    def __init__(self, case: RatedRequest) -> None:
-        self.left = {machine.name: machine.available for machine in case.request.machines}
 
-    def take(self, counts: Counts) -> None:
-        """Hand out machines."""
-        for rated, count in counts.items():
-            self.left[rated.option.machine.name] -= count
+def serve_in_turn(case: RatedRequest, ways: Ways) -> Replicas:
+    """The cheapest way of each class, in the order of the question, with what others left.
+
+    Raises
+    ------
+    InfeasibleError
+        If too few machines are left for a class.
+    """
+    left = {machine.name: machine.available for machine in case.request.machines}
+    found: list[Counts] = []
+    for k, served in enumerate(case.request.classes):
+        found.append(cheapest(ways(k, left), served.name))
+        for rated, count in found[-1].items():
+            left[rated.option.machine.name] -= count
+    return replicas_of(found)
 
 
 def by_variant(case: RatedRequest, k: int) -> Iterator[list[RatedOption]]:

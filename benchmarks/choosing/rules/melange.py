@@ -10,18 +10,13 @@ price for what a machine carries is least.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
+from benchmarks.choosing.rules.stock import Counts, by_variant, serve_in_turn
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption
 from tvm_hetero.planning.choosing.program import Replicas, money
-from tvm_hetero.planning.choosing.rules.stock import (
-    Counts,
-    MachineStock,
-    by_variant,
-    cheapest,
-    replicas_of,
-)
 
 _SLICES = 8
 
@@ -34,16 +29,15 @@ def pick_melange(case: RatedRequest, need: Need) -> Replicas:
     InfeasibleError
         If too few machines are left for a class.
     """
-    stock = MachineStock(case)
-    found: list[Counts] = []
-    for k, served in enumerate(case.request.classes):
-        ways = [_pack(own, need[k], stock.left) for own in by_variant(case, k)]
-        found.append(cheapest([way for way in ways if way is not None], served.name))
-        stock.take(found[-1])
-    return replicas_of(found)
+
+    def ways(k: int, left: Mapping[str, int]) -> list[Counts]:
+        packed = (_pack(own, need[k], left) for own in by_variant(case, k))
+        return [way for way in packed if way is not None]
+
+    return serve_in_turn(case, ways)
 
 
-def _pack(own: list[RatedOption], need: int, left: dict[str, int]) -> Counts | None:
+def _pack(own: list[RatedOption], need: int, left: Mapping[str, int]) -> Counts | None:
     """Slices one by one; None if there are too few machines."""
     loads = dict.fromkeys(own, 0)
     cuts = [need * i // _SLICES for i in range(_SLICES + 1)]
@@ -64,7 +58,7 @@ def _whole(rated: RatedOption, load: int) -> int:
     return -(-load // rated.capacity)
 
 
-def _fits(rated: RatedOption, loads: dict[RatedOption, int], left: dict[str, int]) -> bool:
+def _fits(rated: RatedOption, loads: dict[RatedOption, int], left: Mapping[str, int]) -> bool:
     """Whether there are machines of this kind for all its loads."""
     name = rated.option.machine.name
     on = [each for each in loads if each.option.machine.name == name]
