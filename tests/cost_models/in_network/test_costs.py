@@ -17,7 +17,13 @@ from tests.waiting import eventually
 from tvm_hetero.cost_models.in_network.batched_kernels import Together
 from tvm_hetero.cost_models.in_network.bench import MOST_STRETCH, typical_times
 from tvm_hetero.cost_models.in_network.costs import InPlace, measure_in_place
-from tvm_hetero.cost_models.in_network.run import MeasuredNetwork, Rounds, _Crew
+from tvm_hetero.cost_models.in_network.run import (
+    Load,
+    MeasuredNetwork,
+    Rounds,
+    _Crew,
+    open_networks,
+)
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning
 from tvm_hetero.cost_models.store import CostStore
@@ -275,6 +281,20 @@ def test_a_batch_on_one_device(layers: tvm.IRModule) -> None:
     platform = Platform((PLATFORM.devices[0],))
     found = measure_in_place(layers, unit_problem(layers, platform, batch=2), rounds=FEW)
     assert not found.loaded and set(found.batched) == {2}
+
+
+def test_what_the_waiting_adds_is_taken_from_every_call(
+    module: tvm.IRModule, problem: Problem
+) -> None:
+    def refused(device: str, reason: str) -> None:
+        raise AssertionError(f"{device}: {reason}")
+
+    with open_networks(module, problem, [Load("big")], refused, None) as (network,):
+        as_a_gpu = MeasuredNetwork("big", network.executor, is_host=False)
+        assert as_a_gpu.executor.profile_kernels  # it was off for the runs that are not watched
+        assert 0 <= as_a_gpu._wait < 1e-3  # a core's kernel has ended when its call returns
+        as_a_gpu._wait = 1.0  # longer than any call: a part of it is left
+        assert all(0 < seconds < 0.2 for seconds in as_a_gpu.round())
 
 
 def test_equal_devices_cost_the_same() -> None:

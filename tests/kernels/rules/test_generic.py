@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from tvm import relax, s_tir, te
+from tvm import relax, te
 
 from tests.kernels.helpers import (
     AVX2,
@@ -189,12 +189,3 @@ def test_gpu_takes_the_packed_kernels_too(weighted):
     shape = (1, 8, 7, 7) if weighted == "conv2d" else (1, 20)
     (kernel,) = kernels(LowerToTasks([AVX512, CUDA])(model([shape], body))).values()
     assert "threadIdx.x" in schedule_kernel(kernel, CUDA).script()
-
-
-def test_a_reduction_of_several_values_has_no_cross_thread_form_on_a_gpu():
-    """TVM could not lower what dlight made of the index of the greatest value."""
-    lowered = LowerToTasks(None)(model([(2, 40)], lambda x: op.argmax(x, axis=1)))
-    for kernel in kernels(lowered).values():
-        done = tvm.IRModule({"main": schedule_kernel(kernel, CUDA)})
-        assert "threadIdx.x" in done.script()
-        s_tir.transform.LowerCrossThreadReduction()(done)

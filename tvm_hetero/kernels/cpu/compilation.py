@@ -49,7 +49,7 @@ from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.cpu.lets_outside import bind_outside
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
-from tvm_hetero.kernels.tir.cuda_compiler import exact_cuda
+from tvm_hetero.kernels.tir.cuda_compiler import exact_cuda, may_alias
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
@@ -86,7 +86,11 @@ def _pipeline() -> tuple[tvm.transform.Pass, Any, Any]:
     """TVM's pipeline: the passes, and makers of the last ones for the host and for devices."""
     ask_for_tiles()  # who compiles kernels here may run them here
     passes, _, finish_devices = default_s_tir_pipeline()
-    return _lower(passes), _finish_host, finish_devices
+
+    def finish() -> tvm.transform.Pass:
+        return tvm.transform.Sequential([finish_devices(), may_alias])
+
+    return _lower(passes), _finish_host, finish
 
 
 def _lower(passes: tvm.transform.Pass) -> tvm.transform.Pass:

@@ -7,6 +7,7 @@ GPU's memory by itself: the process dies. One thread is slow, and measured costs
 
 from __future__ import annotations
 
+import tvm_ffi
 from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.tir.statements import sequence, whole
@@ -38,7 +39,8 @@ def on_one_thread(func: tirx.PrimFunc) -> tirx.PrimFunc:
         raise ValueError("a function without a root block")
     root = realize.block
     parts = list(root.body.seq) if isinstance(root.body, tirx.SeqStmt) else [root.body]
-    stores = [_store_first(buffer) for buffer in root.alloc_buffers]
+    written = _written_in(root.body)
+    stores = [_store_first(buffer) for buffer in root.alloc_buffers if _is_outside(buffer, written)]
     parts = [sequence(stores), *parts] if stores else parts
     bound = [Threads().loop(_THREAD, 1, lambda _, part=part: [part]) for part in parts]
     body = bound[0] if len(bound) == 1 else tirx.SeqStmt(bound)
@@ -47,6 +49,24 @@ def on_one_thread(func: tirx.PrimFunc) -> tirx.PrimFunc:
         root.alloc_buffers, root.match_buffers, root.annotations,
     )  # fmt: skip
     return func.with_body(s_tir.SBlockRealize(realize.iter_values, realize.predicate, block))
+
+
+def _written_in(body: tirx.Stmt) -> list[tirx.Var]:
+    """The buffers that are written somewhere."""
+    found: list[tirx.Var] = []
+
+    def store(node: tirx.BufferStore) -> tirx.Stmt:
+        found.append(node.buffer)
+        return node
+
+    tvm_ffi.structural_map(body, (tirx.BufferStore, store))
+    return found
+
+
+def _is_outside(buffer: tirx.Var, written: list[tirx.Var]) -> bool:
+    """Whether a buffer is used, and no thread's own."""
+    used = any(each.same_as(buffer) for each in written)
+    return used and buffer.ty.storage_scope in ("", "global")
 
 
 def _store_first(buffer: tirx.Var) -> tirx.Stmt:

@@ -1,10 +1,20 @@
 """How code for CUDA is compiled: by nvcc, with the arithmetic that the model asks for.
 
-TVM takes NVRTC unless told otherwise, which needs another package (``cuda-bindings``), and asks
-both compilers for fast mathematics: ``sinf`` of a few instructions that is wrong for large
-arguments, divisions and roots that are not rounded, denormals that are zeros. What a GPU computes
-would not be what the CPU beside it does. Only of nvcc can that be taken back. All this is told by
-environment variables, which TVM reads while it compiles; who sets one has his way.
+Fast mathematics
+    TVM takes NVRTC unless told otherwise, which needs another package (``cuda-bindings``), and
+    asks both compilers for fast mathematics: ``sinf`` of a few instructions that is wrong for
+    large arguments, divisions and roots that are not rounded, denormals that are zeros. What a
+    GPU computes would not be what the CPU beside it does. Only of nvcc can that be taken back.
+    All this is told by environment variables, which TVM reads while it compiles; who sets one
+    has his way.
+
+Pointers that alias
+    TVM tells nvcc that no two pointers of a kernel reach the same memory (``__restrict__``). That
+    is true, but nvcc 13.0 makes of ``c ? x[i] : sums[j]`` one load from either address, and since
+    nothing writes to ``x``, a load past the coherent cache (``ld.global.nc``): of ``sums``, which
+    the kernel has just written, it finds what was there before. The index of the greatest value,
+    grouped convolutions and products whose sums are in global memory were wrong. Without the
+    promise there are no such loads.
 """
 
 from __future__ import annotations
@@ -14,6 +24,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import tvm
+import tvm_ffi
+from tvm import tirx
 
 from tvm_hetero.errors import PlatformError
 
@@ -54,7 +68,13 @@ def exact_cuda(target: Target) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def _runtime_is_loaded() -> bool:
-    import tvm_ffi
+@tirx.transform.prim_func_pass(opt_level=0, name="MayAlias")  # type: ignore[untyped-decorator]
+def may_alias(
+    func: tirx.PrimFunc, _mod: tvm.IRModule, _context: tvm.transform.PassContext
+) -> tirx.PrimFunc:
+    """A device's function without the promise that its pointers do not alias."""
+    return func.without_attr("tirx.noalias")
 
+
+def _runtime_is_loaded() -> bool:
     return tvm_ffi.get_global_func("ffi.Module.create.cuda", allow_missing=True) is not None
