@@ -40,6 +40,7 @@ from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
 from tvm_hetero.kernels.rules.cpu_rules import Rule as CpuRule
 from tvm_hetero.kernels.rules.gpu import schedule_gpu
 from tvm_hetero.kernels.rules.gpu_one_thread import is_bound, on_one_thread
+from tvm_hetero.kernels.rules.gpu_spatial import schedule_spatial
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
 from tvm_hetero.kernels.tir.conditions import schedule_under_conditions
@@ -168,8 +169,8 @@ def _on_gpu(func: tirx.PrimFunc, target: Target) -> Iterator[Attempt]:
     recurrence = recurrence_of(func)
     if recurrence is not None:
         yield "recurrent", lambda: _written(func, recurrence_on_gpu(recurrence))
-    yield "dlight", lambda: schedule_gpu(func, target, specialised=True)
-    yield "dlight fallback", lambda: schedule_gpu(func, target, specialised=False)
+    yield "dlight", lambda: schedule_gpu(func, target)
+    yield "spatial", lambda: schedule_spatial(func)
     if not is_bound(func):
         yield "one thread", lambda: on_one_thread(func)
 
