@@ -10,6 +10,7 @@ import pytest
 from onnx import helper
 
 import tvm_hetero as th
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import value
 from tests.passes.test_conditional_branches import (
     COLUMNS,

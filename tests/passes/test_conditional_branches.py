@@ -9,6 +9,7 @@ import tvm
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import tvm_hetero as th
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import run, value
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx

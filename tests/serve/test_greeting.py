@@ -13,6 +13,10 @@ def test_it_says_what_it_loads_what_that_takes_and_where_it_is(start_server):
     )
     assert ready.startswith(f"ready on {process.url}/ ") and "/openapi.json" in ready
     assert len(served) == 2
+    # What is not there is answered with where it stands.
+    reply = process.get("/nothing")
+    assert reply.status == 404
+    assert "/openapi.json" in reply.json["error"]
 
 
 def test_it_warns_who_lets_everyone_in(start_server, tmp_path):
@@ -22,9 +26,3 @@ def test_it_warns_who_lets_everyone_in(start_server, tmp_path):
     key.chmod(0o600)
     started = start_server("dense", "--host", "0.0.0.0", "--key-file", str(key))
     assert "warning" not in "".join(started.lines)
-
-
-def test_what_is_not_there_is_answered_with_where_it_stands(start_server):
-    reply = start_server("dense").get("/nothing")
-    assert reply.status == 404
-    assert "/openapi.json" in reply.json["error"]

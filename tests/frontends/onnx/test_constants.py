@@ -12,6 +12,7 @@ import tvm
 from onnx import NodeProto, helper, numpy_helper
 from tvm import relax
 
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import run
 from tvm_hetero.frontends.onnx import from_onnx
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import make, run
 from tests.models import as_schedule, lowered, two_cpus, unit_problem
 from tvm_hetero.compiler.build import build

@@ -24,6 +24,7 @@ from tvm_hetero.frontends.onnx.model.model_answer import (
     unpack_model,
 )
 from tvm_hetero.frontends.onnx.model.native_calls import INFERENCE, call_native
+from tvm_hetero.processes import forked_call
 
 
 def _model(
@@ -78,6 +79,21 @@ def test_what_native_code_dies_of_is_found_by_bisection() -> None:
 
     with pytest.raises(ModelError, match=r"node 23 \(Neg\).*SIGABRT"):
         run_isolated(work, model, DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize(("values", "children"), [(None, 1), ({"i": 0}, 2)])
+def test_a_model_is_checked_and_imported_by_one_child(
+    values: dict[str, Any] | None, children: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By two where values are given: what they make is known to the second one's limits only."""
+    forked: list[int] = []
+    fork = forked_call._fork
+    monkeypatch.setattr(forked_call, "_fork", lambda: forked.append(fork()) or forked[-1])
+    model = _model([helper.make_node("Gather", ["x", "i"], ["y"])])
+    model.graph.input.append(helper.make_tensor_value_info("i", TensorProto.INT64, []))
+    module = from_onnx(model, values=values)
+    assert len(module["main"].params) == 2 - len(values or {})
+    assert len(forked) == children
 
 
 @pytest.mark.parametrize("weights", [None, 0])

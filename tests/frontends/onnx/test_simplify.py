@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import make, random_feeds, run
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import (

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import make, value
 from tvm_hetero.cli.shared.options import parse_shapes
 from tvm_hetero.errors import ModelError

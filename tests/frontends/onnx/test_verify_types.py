@@ -10,6 +10,7 @@ import pytest
 from onnx import NodeProto, TensorProto, helper
 from tvm import relax
 
+from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import Shape, conv_relu, make, random_feeds, run
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx

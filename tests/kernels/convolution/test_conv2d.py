@@ -305,9 +305,15 @@ def test_parts_of_a_block_that_are_padding_are_left_to_another_rule(target):
     assert {rule_of(schedule_kernel(f, target)) for f in kernels(mod).values()} == {"generic"}
 
 
-@pytest.mark.parametrize("groups", [1, 2, 8, 32])
-@pytest.mark.parametrize(("begin", "end"), [(0, 24), (1, 25), (0, 22), (3, 20)])
-@pytest.mark.parametrize("rows", [1, 5])
+# Each two of groups, piece and rows come together.
+@pytest.mark.parametrize(
+    ("groups", "begin", "end", "rows"),
+    [
+        (groups, *piece, 5 if (i + j) % 2 else 1)
+        for i, groups in enumerate([1, 2, 8, 32])
+        for j, piece in enumerate([(0, 24), (1, 25), (0, 22), (3, 20)])
+    ],
+)
 def test_of_what_is_cut_off_nothing_is_written(groups, begin, end, rows):
     """A tile that overlaps its neighbour ends with the accumulators, which may be more points."""
     whole = conv(32, 128, (1, 4), padding=(0, 2, 0, 2), groups=groups, epilogue=False)

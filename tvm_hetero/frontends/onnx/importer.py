@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
-from tvm_hetero.frontends.onnx.load import check_model, load_model
+from tvm_hetero.frontends.onnx.load import (
+    copy_model,
+    read_model,
+    settle_isolated,
+    settle_model,
+)
 from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.model_answer import large_tensors
@@ -59,15 +64,22 @@ def from_onnx(
         The model is refused, or TVM's importer cannot take it.
     """
     if isinstance(model, onnx.ModelProto):
-        name = model.graph.name
-        loaded = check_model(model, shapes=shapes, values=values, limits=limits)
+        name, given = model.graph.name, copy_model(model, limits)
     else:
-        name = Path(model).stem
-        loaded = load_model(model, shapes=shapes, values=values, limits=limits)
-    return import_checked(loaded, name, random_weights=random_weights, limits=limits)
+        name, given = Path(model).stem, read_model(model, limits)
+    if values:
+        # What they make is more than the file says, by which a child's limits are measured.
+        settle_isolated(given, shapes, values, limits)
+        return import_checked(given, name, random_weights=random_weights, limits=limits)
+
+    def settle() -> None:
+        settle_model(given, shapes, None, limits)
+
+    # Checked and imported by one child: with much in memory a fork costs more than the rest
+    # (47 ms at 1 GB; a model of one node takes 1 ms).
+    return _import_model(given, name, random_weights, limits, settle)
 
 
-@one_thread
 def import_checked(
     model: onnx.ModelProto,
     name: str,
@@ -96,18 +108,32 @@ def import_checked(
     ModelError
         As of :func:`from_onnx`.
     """
+    return _import_model(model, name, random_weights, limits, lambda: None)
+
+
+@one_thread
+def _import_model(
+    model: onnx.ModelProto,
+    name: str,
+    random_weights: int | None,
+    limits: OnnxLimits,
+    settle: Callable[[], None],
+) -> tvm.ir.IRModule:
+    """Import a model after `settle` has changed it, both in a child; as :func:`import_checked`."""
     # Converters are kernels' neighbours: TVM is loaded with them, only now, and not in the child.
     from tvm_hetero.frontends.onnx.conversion.module_answer import pack_module, unpack_module
     from tvm_hetero.frontends.onnx.graph_import import import_graph
 
     def work() -> list[Section]:
         before = large_tensors(model)
+        settle()
         made = import_graph(model, name, random_weights, limits)
         held = made.graph.constants
         ours = (k for k in made.tensors if k in before and held[k] is before[k])
         return pack_module(made.module, {made.tensors[k].__chandle__(): k for k in ours})
 
     if is_isolated():
+        settle()
         return import_graph(model, name, random_weights, limits).module
     sections = run_isolated(work, model, limits, draws=random_weights is not None)
     return unpack_module(sections, {tensor.name: tensor for tensor in model.graph.initializer})

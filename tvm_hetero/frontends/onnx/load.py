@@ -80,7 +80,7 @@ def load_model(
         The file or the model is refused; the text says what to do.
     """
     model = read_model(path, limits)
-    _settle_isolated(model, shapes, values, limits)
+    settle_isolated(model, shapes, values, limits)
     return model
 
 
@@ -132,42 +132,66 @@ def check_model(
     limits: OnnxLimits = DEFAULT_LIMITS,
 ) -> onnx.ModelProto:
     """Return a checked copy of a model in memory; as :func:`load_model` otherwise."""
+    copy = copy_model(model, limits)
+    settle_isolated(copy, shapes, values, limits)
+    return copy
+
+
+def copy_model(model: onnx.ModelProto, limits: OnnxLimits = DEFAULT_LIMITS) -> onnx.ModelProto:
+    """Return a copy of a model in memory that has passed what :func:`read_model` asks of a file.
+
+    Raises
+    ------
+    ModelError
+        The model is refused.
+    """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     check_structure(copy, limits)
     check_sizes(copy, limits)
     refuse_external(copy)
     check_data(copy)
-    _settle_isolated(copy, shapes, values, limits)
     return copy
 
 
-def _settle_isolated(
+def settle_isolated(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
     values: Mapping[str, Any] | None,
     limits: OnnxLimits,
 ) -> None:
-    """Take steps 5 and 6 of the module's list, in place: in a child, since onnx is native code."""
+    """Take steps 5 and 6 of the module's list, in place: in a child, since onnx is native code.
+
+    Raises
+    ------
+    ModelError
+        The model is refused, or the child was lost.
+    """
 
     def work() -> list[Section]:
         before = large_tensors(model)
-        _settle(model, shapes, values, limits)
+        settle_model(model, shapes, values, limits)
         return pack_model(model, unchanged(model, before))
 
     if is_isolated():
-        _settle(model, shapes, values, limits)
+        settle_model(model, shapes, values, limits)
     else:
         unpack_model(run_isolated(work, model, limits), model)
 
 
-def _settle(
+def settle_model(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[int]] | None,
     values: Mapping[str, Any] | None,
     limits: OnnxLimits,
 ) -> None:
-    """Take steps 5 and 6 of the module's list, in place."""
+    """Take steps 5 and 6 of the module's list, in place, here: for who is in a child already.
+
+    Raises
+    ------
+    ModelError
+        The model is refused.
+    """
     sort_nodes(model)
     own_domain(model)
     fix_shapes(model, shapes, read_values(model, values), limits)
