@@ -1,11 +1,12 @@
 """Every kernel of models on the first GPU and on a core, on the same values: what differs.
 
     python -m benchmarks.gpu_kernels [--models NAME,NAME] [--suite REGEX] [--jobs N]
+    python -m benchmarks.gpu_kernels --serial ...    # without a GPU: its threads one by one
 
-Needs a CUDA device and nvcc. Kernels are compiled and run one by one, past the executor, so that a
-kernel's fault and the executor's are told apart. Models are the light ones of the onnx package, and
-those tests of its backend suite whose names match. Prints a line for each that differs, and each
-that is refused. The exit status is 1 if there is any.
+Needs a CUDA device and nvcc, but for --serial. Kernels are compiled and run one by one, past the
+executor, so that a kernel's fault and the executor's are told apart. Models are the light ones of
+the onnx package, and those tests of its backend suite whose names match. Prints a line for each
+that differs, and each that is refused. The exit status is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from benchmarks.conforming.engines import cpu_and_gpu
 from benchmarks.conforming.suite import suite_tests
 from benchmarks.conforming.variants import with_constants
 from benchmarks.execution.argument_types import names_of, pattern
+from benchmarks.kernel_cases.serial_threads import called, serial
 from tvm_hetero.cost_models.kernels_alone.profile_worker import sample
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
+from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.processes.torch_import import hide_torch
 
@@ -50,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(kernels)} kernels", flush=True)
     context = multiprocessing.get_context("spawn")
     faults = 0
+    compare = compared_serially if options.serial else compared
     with context.Pool(options.jobs, hide_torch, maxtasksperchild=50) as pool:
-        for (model, name, _), found in zip(kernels, pool.imap(compared, kernels), strict=True):
+        for (model, name, _), found in zip(kernels, pool.imap(compare, kernels), strict=True):
             if found:
                 faults += 1
                 print(f"{model} {name}: {found}", flush=True)
@@ -66,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--models", type=names_of(light_models()), default=())
     parser.add_argument("--suite", type=pattern, help="tests whose names have this in them")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--serial", action="store_true", help="run schedules for it on a core")
     return parser
 
 
@@ -105,10 +110,34 @@ def compared(kernel: Kernel) -> str:
         here, there = _called(func, "llvm", given), _called(func, "cuda", given)
     except Exception as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[-300:]}"
-    for i, (mine, other) in enumerate(zip(there, here, strict=True)):
+    return _first_difference(there, here)
+
+
+def _first_difference(
+    found: Sequence[np.ndarray[Any, Any]], expected: Sequence[np.ndarray[Any, Any]]
+) -> str:
+    for i, (mine, other) in enumerate(zip(found, expected, strict=True)):
         if difference := _difference(mine, other):
-            return f"argument {i} of {len(given)}: {difference}"
+            return f"argument {i} of {len(expected)}: {difference}"
     return ""
+
+
+def compared_serially(kernel: Kernel) -> str:
+    """What is wrong with a schedule for the GPU, first block first and last block first."""
+    func = tvm.ir.load_json(kernel[2])
+    given = [_of_both_signs(values) for values in _arguments(func)]
+    done = schedule_kernel(func, targets()["cuda"])
+    here = called(func.without_attr("target"), given)
+    for backwards in (False, True):
+        loops = serial(done, backwards).without_attr("tirx.is_scheduled").without_attr("target")
+        if found := _first_difference(called(loops, given), here):
+            return f"{rule_of(done)}: {found}"
+    return ""
+
+
+def _of_both_signs(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Floats from -1.6 to 2: what is cut off at zero must be seen."""
+    return (values - 0.5) * 4 if values.dtype.kind == "f" else values
 
 
 def _arguments(func: Any) -> list[np.ndarray[Any, Any]]:

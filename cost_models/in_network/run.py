@@ -129,7 +129,9 @@ class MeasuredNetwork:
         self.tasks = [row.task for row in own]
         if not all(math.isfinite(row.seconds) for row in own):
             raise RunError(f"device {self.device!r}: a kernel has no time")
-        return runs, [max(row.seconds - self._wait, _LEAST_SHARE * row.seconds, _TICK) for row in own]
+        return runs, [
+            max(row.seconds - self._wait, _LEAST_SHARE * row.seconds, _TICK) for row in own
+        ]
 
     def _wait_of_a_call(self) -> float:
         """What it adds to a call that it is waited for, s."""
@@ -138,7 +140,9 @@ class MeasuredNetwork:
         unwatched, steps = math.inf, 0
         for _ in range(_WAIT_ROUNDS):
             self.executor.benchmark(self._values, repeat=self._repeat, warmup=0)
-            spans = [row.end - row.start for row in self.executor.trace() if row.device == self.device]
+            spans = [
+                row.end - row.start for row in self.executor.trace() if row.device == self.device
+            ]
             unwatched, steps = min(unwatched, math.fsum(spans)), len(spans)
         self.executor.profile_kernels = True
         return max(0.0, watched - unwatched) / max(1, len(self.tasks) - steps)

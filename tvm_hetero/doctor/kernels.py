@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -83,10 +84,20 @@ def _gpus(machine: Machine) -> Finding:
         return Finding("GPUs", "none that nvidia-smi shows")
     found = ", ".join(f"{gpu.name} ({gpu.arch})" for gpu in machine.gpus)
     if tvm.runtime.enabled("cuda"):
-        return Finding("GPUs", found)
+        return _compiled_for(found)
     return Finding(
         "GPUs",
         f"{found}, unused",
         "this TVM is built without CUDA: install one that has it, or leave GPUs out with a "
         "platform file (tvm-hetero devices -o P.yaml)",
+    )
+
+
+def _compiled_for(gpus: str) -> Finding:
+    if shutil.which("nvcc") is not None:
+        return Finding("GPUs", gpus)
+    return Finding(
+        "GPUs",
+        f"{gpus}, unused: no nvcc",
+        "install CUDA's toolkit, or add its folder bin to the PATH: kernels are compiled by nvcc",
     )

@@ -42,13 +42,17 @@ def on_one_thread(func: tirx.PrimFunc) -> tirx.PrimFunc:
     written = _written_in(root.body)
     stores = [_store_first(buffer) for buffer in root.alloc_buffers if _is_outside(buffer, written)]
     parts = [sequence(stores), *parts] if stores else parts
-    bound = [Threads().loop(_THREAD, 1, lambda _, part=part: [part]) for part in parts]
+    bound = [_bound(part) for part in parts]
     body = bound[0] if len(bound) == 1 else tirx.SeqStmt(bound)
     block = s_tir.SBlock(
         root.iter_vars, root.reads, root.writes, root.name_hint, body, root.init,
         root.alloc_buffers, root.match_buffers, root.annotations,
     )  # fmt: skip
     return func.with_body(s_tir.SBlockRealize(realize.iter_values, realize.predicate, block))
+
+
+def _bound(part: tirx.Stmt) -> tirx.Stmt:
+    return Threads().loop(_THREAD, 1, lambda _: part)
 
 
 def _written_in(body: tirx.Stmt) -> list[tirx.Var]:

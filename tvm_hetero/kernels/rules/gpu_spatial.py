@@ -56,16 +56,22 @@ def _bind(sch: Schedule, block: SBlockRV, kinds: str) -> None:
     if not over_values:
         over_values = [sch.add_unit_loop(over_terms[0] if over_terms else block)]
     sch.reorder(*over_values, *over_terms)
-    first, thread = sch.split(sch.fuse(*over_values), factors=[None, _THREADS])
+    values = sch.fuse(*over_values)
+    if over_terms:
+        _keep_sum(sch, block, values)
+    first, thread = sch.split(values, factors=[None, _THREADS])
     sch.bind(first, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
     if over_terms:
-        _keep_sum(sch, block, thread, over_terms[0])
+        sch.decompose_reduction(block, over_terms[0])
 
 
-def _keep_sum(sch: Schedule, block: SBlockRV, thread: LoopRV, terms: LoopRV) -> None:
-    """A reduction in registers, but for one of several values, which TVM cannot cache."""
+def _keep_sum(sch: Schedule, block: SBlockRV, values: LoopRV) -> None:
+    """A reduction in a register; that of several values at once, which TVM cannot cache, is not.
+
+    Before the loop over values is split: a block that is moved below a loop that reaches beyond the
+    values is given no condition.
+    """
     if len(sch.get(block).writes) == 1:
         copy = sch.cache_write(block, 0, "local")
-        sch.reverse_compute_at(copy, thread)
-    sch.decompose_reduction(block, terms)
+        sch.reverse_compute_at(copy, values)

@@ -1,0 +1,76 @@
+"""What schedules for GPUs compute, their threads one after the other (`serial_threads`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+from tvm.relax import op
+from tvm.s_tir import dlight
+
+from benchmarks.kernel_cases.serial_threads import called, serial
+from tests.kernels.helpers import AVX512, CUDA, kernels, model, random
+from tvm_hetero.kernels import schedule_kernel
+from tvm_hetero.kernels.rules.gpu_soundness import is_sound
+from tvm_hetero.kernels.rules.gpu_spatial import schedule_spatial
+from tvm_hetero.kernels.select import rule_of
+from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+
+GROUPED = relax.const(random(2, 32, 8, 1, 1))
+WEIGHT, BIAS = relax.const(random(3, 8, 4, 3, 3)), relax.const(random(4, 1, 8, 1, 1))
+MORE = relax.const(random(6, 1, 32, 1, 1))
+CASES = {
+    # What fills up a group's tile was stored over the next group, as chance had it.
+    "grouped": (
+        [(1, 32, 7, 7)],
+        lambda x: op.nn.relu(op.add(op.nn.conv2d(x, GROUPED, groups=4), MORE)),
+    ),
+    # A bias was added once with each term, and once before.
+    "outer": (
+        [(2, 4, 8, 1), (2, 4, 1, 8), (2, 4, 8, 8)],
+        lambda a, b, c: op.add(c, op.matmul(a, b)),
+    ),
+    "convolution": (
+        [(1, 4, 7, 7)],
+        lambda x: op.nn.relu(op.add(op.nn.conv2d(x, WEIGHT, padding=1), BIAS)),
+    ),
+    "sum": ([(3, 50)], lambda x: op.nn.relu(op.add(op.sum(x, axis=1), op.sum(x, axis=1)))),
+    "maximum": ([(3, 50)], lambda x: op.max(x, axis=0)),
+    "rows": ([(2, 1, 4, 6)], lambda x: op.max(x, axis=3, keepdims=True)),
+    "index": ([(3, 50)], lambda x: op.argmax(x, axis=1)),
+    "softmax": ([(3, 50)], lambda x: op.nn.softmax(x, axis=1)),
+    "pool": ([(1, 3, 9, 9)], lambda x: op.nn.max_pool2d(x, (3, 3), (2, 2), (1, 1))),
+    "scalar": ([(5, 7)], op.sum),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_threads_compute_what_the_kernel_says(case):
+    shapes, body = CASES[case]
+    for kernel in kernels(LowerToTasks([AVX512, CUDA])(model(shapes, body))).values():
+        arguments = [
+            random(i, *(int(extent) for extent in var.ty.shape)).astype(str(var.dtype))
+            for i, var in enumerate(kernel.params)
+        ]
+        expected = called(kernel, arguments)
+        chosen = schedule_kernel(kernel, CUDA)
+        assert rule_of(chosen) in ("dlight", "spatial")
+        for done in (chosen, schedule_spatial(kernel)):
+            assert "thread=" in done.script()
+            for backwards in (False, True):  # who writes last is chance
+                found = called(serial(done, backwards), arguments)
+                for mine, right in zip(found, expected, strict=True):
+                    np.testing.assert_allclose(mine, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["outer", "grouped"])
+def test_a_fault_of_a_rule_is_seen(case):
+    """TVM 0.27 adds the bias twice; or stores what fills up a group's tile over the next group."""
+    shapes, body = CASES[case]
+    (kernel,) = kernels(LowerToTasks([AVX512, CUDA])(model(shapes, body))).values()
+    rule = dlight.gpu.Fallback() if case == "outer" else dlight.gpu.Matmul()
+    with CUDA:
+        done = dlight.ApplyDefaultSchedule(rule)(tvm.IRModule({"main": kernel}))["main"]
+    assert is_sound(kernel) and not is_sound(done)
+    assert rule_of(schedule_kernel(kernel, CUDA)) == "spatial"
