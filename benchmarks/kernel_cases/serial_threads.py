@@ -6,7 +6,7 @@ place compute the same, on a core. What nvcc and the lowering make of it is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,28 +21,20 @@ Arrays = list[np.ndarray[Any, Any]]
 _HOST = Target({"kind": "llvm", "opt-level": 0})
 
 
-def serial(func: tirx.PrimFunc, backwards: bool = False) -> tirx.PrimFunc:
-    """A scheduled function with loops for its threads; `backwards`, the last block comes first.
+def serial(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """A scheduled function with loops for its threads, which run one after the other.
 
-    What two blocks of threads write to the same place is not the same then.
+    What two threads write to the same place, as chance has it, is not seen: that is for
+    `tvm_hetero.kernels.rules.gpu_soundness`.
     """
-    serial_kind = tirx.ForKind.SERIAL
+    threads = (tirx.ForKind.THREAD_BINDING, tirx.ForKind.VECTORIZED)
 
     def loop(node: tirx.For) -> tirx.Stmt:
-        var, body = node.loop_var, node.body
-        tag = "" if node.thread_binding is None else str(node.thread_binding.thread_tag)
-        if backwards and tag.startswith("blockIdx"):
-            turned = node.extent - 1 - var
-            body = tvm_ffi.structural_map(body, (tirx.Var, _instead(var, turned)))
-        elif node.kind not in (tirx.ForKind.THREAD_BINDING, tirx.ForKind.VECTORIZED):
+        if node.kind not in threads:
             return node
-        return tirx.For(var, node.min, node.extent, serial_kind, body)
+        return tirx.For(node.loop_var, node.min, node.extent, tirx.ForKind.SERIAL, node.body)
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tirx.For, loop)))
-
-
-def _instead(var: tirx.Var, other: Any) -> Callable[[tirx.Var], Any]:
-    return lambda each: other if each.same_as(var) else each
 
 
 def called(func: tirx.PrimFunc, arguments: Sequence[np.ndarray[Any, Any]]) -> Arrays:
