@@ -24,8 +24,8 @@ _HOST = Target({"kind": "llvm", "opt-level": 0})
 def serial(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """A scheduled function with loops for its threads, which run one after the other.
 
-    What two threads write to the same place, as chance has it, is not seen: that is for
-    `tvm_hetero.kernels.rules.gpu_soundness`.
+    What two threads write to the same place, as chance has it, is not seen, nor that a thread reads
+    what another one has: these are for `tvm_hetero.kernels.rules.gpu_soundness`.
     """
     threads = (tirx.ForKind.THREAD_BINDING, tirx.ForKind.VECTORIZED)
 

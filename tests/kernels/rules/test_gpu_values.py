@@ -18,6 +18,7 @@ from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 GROUPED = relax.const(random(2, 32, 8, 1, 1))
+ROWS, COLUMNS = relax.const(random(7, 64, 100)), relax.const(random(8, 100))
 WEIGHT, BIAS = relax.const(random(3, 8, 4, 3, 3)), relax.const(random(4, 1, 8, 1, 1))
 MORE = relax.const(random(6, 1, 32, 1, 1))
 CASES = {
@@ -31,6 +32,8 @@ CASES = {
         [(2, 4, 8, 1), (2, 4, 1, 8), (2, 4, 8, 8)],
         lambda a, b, c: op.add(c, op.matmul(a, b)),
     ),
+    # A thread read a value that another thread had.
+    "dense": ([(1, 64)], lambda x: op.add(op.matmul(x, ROWS), COLUMNS)),
     "convolution": (
         [(1, 4, 7, 7)],
         lambda x: op.nn.relu(op.add(op.nn.conv2d(x, WEIGHT, padding=1), BIAS)),
@@ -63,13 +66,21 @@ def test_threads_compute_what_the_kernel_says(case):
                 np.testing.assert_allclose(mine, right, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("case", ["outer", "grouped"])
+RULES = {
+    "outer": dlight.gpu.Fallback,
+    "grouped": dlight.gpu.Matmul,
+    "dense": dlight.gpu.Reduction,
+}
+
+
+@pytest.mark.parametrize("case", RULES)
 def test_a_fault_of_a_rule_is_seen(case):
-    """TVM 0.27 adds the bias twice; or stores what fills up a group's tile over the next group."""
+    """TVM 0.27 adds the bias twice; stores what fills up a group's tile over the next group; reads
+    what is another thread's.
+    """
     shapes, body = CASES[case]
     (kernel,) = kernels(LowerToTasks([AVX512, CUDA])(model(shapes, body))).values()
-    rule = dlight.gpu.Fallback() if case == "outer" else dlight.gpu.Matmul()
     with CUDA:
-        done = dlight.ApplyDefaultSchedule(rule)(tvm.IRModule({"main": kernel}))["main"]
+        done = dlight.ApplyDefaultSchedule(RULES[case]())(tvm.IRModule({"main": kernel}))["main"]
     assert is_sound(kernel) and not is_sound(done)
     assert rule_of(schedule_kernel(kernel, CUDA)) == "spatial"
