@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -36,6 +37,7 @@ from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
+from tvm_hetero.kernels.indexing.indirect_accesses import has_indirect_accesses
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.processes.torch_import import hide_torch
@@ -54,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = multiprocessing.get_context("spawn")
     faults = 0
     compare = compared_serially if options.serial else compared
-    with context.Pool(options.jobs, hide_torch, maxtasksperchild=50) as pool:
-        for (model, name, _), found in zip(kernels, pool.imap(compare, kernels), strict=True):
+    with ProcessPoolExecutor(options.jobs, context, hide_torch) as pool:
+        for (model, name, _), found in zip(kernels, pool.map(compare, kernels), strict=True):
             if found:
                 faults += 1
                 print(f"{model} {name}: {found}", flush=True)
@@ -139,10 +141,13 @@ def _of_both_signs(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _arguments(func: Any) -> list[np.ndarray[Any, Any]]:
-    return [
+    """Values for a kernel; integers are 1, which divides, or 0 where they may be indices."""
+    whole = 0 if has_indirect_accesses(func) else 1
+    drawn = [
         sample(i, [int(extent) for extent in var.ty.shape], str(var.dtype))
         for i, var in enumerate(func.params)
     ]
+    return [np.full_like(each, whole) if each.dtype.kind in "iu" else each for each in drawn]
 
 
 def _called(

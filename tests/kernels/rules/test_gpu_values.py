@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 import tvm
@@ -9,6 +11,7 @@ from tvm import relax
 from tvm.relax import op
 from tvm.s_tir import dlight
 
+from benchmarks import gpu_kernels
 from benchmarks.kernel_cases.serial_threads import called, serial
 from tests.kernels.helpers import AVX512, CUDA, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
@@ -84,3 +87,16 @@ def test_a_fault_of_a_rule_is_seen(case):
         done = dlight.ApplyDefaultSchedule(RULES[case]())(tvm.IRModule({"main": kernel}))["main"]
     assert is_sound(kernel) and not is_sound(done)
     assert rule_of(schedule_kernel(kernel, CUDA)) == "spatial"
+
+
+def test_the_benchmark_of_kernels_finds_what_differs(monkeypatch):
+    shapes, body = CASES["pool"]
+    (kernel,) = gpu_kernels.kernels_of("pool", model(shapes, body))
+    assert gpu_kernels.compared_serially(kernel) == ""
+    numbers = count()
+
+    def other_each_time(_func, given):
+        return [*given[:-1], np.full_like(given[-1], next(numbers))]
+
+    monkeypatch.setattr(gpu_kernels, "called", other_each_time)
+    assert "spatial: argument 1 of 2: 75 of 75 values" in gpu_kernels.compared_serially(kernel)
