@@ -61,7 +61,7 @@ def test_what_is_scheduled_bears_its_rule_alone() -> None:
 
 
 def test_a_gpu_has_no_default() -> None:
-    assert rule_of(schedule_kernel(with_implementation(FUNC, DEFAULT), CUDA)).startswith("dlight")
+    assert rule_of(schedule_kernel(with_implementation(FUNC, DEFAULT), CUDA)) == "spatial"
 
 
 @pytest.mark.parametrize("trace", ["", "no JSON", '[[["NoSuchStep", [], [], []]], []]'])
