@@ -83,8 +83,8 @@ def test_closing_waits_for_callbacks_of_a_plan_that_is_through(executable: Execu
             assert over.wait(WAIT)
             ends.append("callback")
 
-        two.old.open.set()
         two.executor.submit(x=vector(1)).add_done_callback(slow)
+        two.old.open.set()  # now: of a request that is through, the callback would be ours to call
         assert entered.wait(WAIT)
         two.executor.switch("new")
         two.executor.await_drained()
