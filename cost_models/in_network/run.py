@@ -3,9 +3,8 @@
 Why and what for: `tvm_hetero.cost_models.in_network.costs`.
 
 A GPU works on while the thread that feeds it starts the next kernels. To time a kernel it must be
-waited for, which a plan's step does once for all its kernels: a network of small kernels took 1.4
-times as long watched as not. So the network is run unwatched too, and what the waiting adds is
-taken from every call, the same from each.
+waited for, which a plan's step does once for all its kernels. So the network is run unwatched too,
+and what the waiting adds is taken from every call, the same from each.
 """
 
 from __future__ import annotations
