@@ -13,7 +13,7 @@ from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.planning.choosing import ChoiceAnswer, SpendingLimit, choose
 from tvm_hetero.planning.choosing.arrivals import UNITS
 from tvm_hetero.planning.choosing.binding import binding_limits
-from tvm_hetero.planning.choosing.find_choice import Need, find_choice
+from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest, find_choice
 from tvm_hetero.planning.choosing.front import best_choice, find_front
 from tvm_hetero.planning.choosing.neighbours import (
     find_better,
@@ -23,7 +23,13 @@ from tvm_hetero.planning.choosing.neighbours import (
     keeps_limits,
     settle,
 )
-from tvm_hetero.planning.choosing.program import ChoiceLimits, ProgramAnswer, solve_program
+from tvm_hetero.planning.choosing.play_choice import PlayedClass
+from tvm_hetero.planning.choosing.program import (
+    ChoiceLimits,
+    ProgramAnswer,
+    Replicas,
+    solve_program,
+)
 from tvm_hetero.report.planning.choice import binding_lines, choice_text, neighbour_lines
 from tvm_hetero.solvers import Deadline, Options
 from tvm_hetero.util.search_clock import now
@@ -62,6 +68,45 @@ def test_the_best_choice_that_is_known_is_the_answer() -> None:
     assert find_cheaper(case.request, honest, front) is None
     tight = replace(case.request, budget=SpendingLimit(price=honest.price - 0.1))
     assert is_over_budget(tight, honest) and not is_over_budget(case.request, honest)
+
+
+@pytest.mark.parametrize("price", [8.2, 1.005, 2.01, 4.1])
+def test_what_costs_just_the_budget_may_be_spent(price: float) -> None:
+    """8.2 millions are 8,199,999.999 and a bit, which was cut off."""
+    request = question((load("a", 20.0, 0.3),), budget=SpendingLimit(price=price))
+    machines = tuple(replace(each, price=price) for each in request.machines)
+    case = rated(replace(request, machines=machines))
+    choice = best_choice(case, "price")
+    assert choice.price == pytest.approx(price)
+    assert not is_over_budget(case.request, choice)
+
+
+class _Unlucky:
+    """A player in whose hands three small replicas break what they promised."""
+
+    def __init__(self, case: RatedRequest) -> None:
+        self.play_well = case.player.play
+
+    def play(self, replicas: Replicas) -> tuple[PlayedClass, ...]:
+        three = [n for rated, n in replicas if rated.option.variant.name == "small"] == [3]
+        return tuple(
+            replace(played, holds=played.holds and not three) for played in self.play_well(replicas)
+        )
+
+
+def test_the_first_bound_is_kept_where_its_choice_is_not_of_the_front() -> None:
+    """Three small ones are cheapest, and break; four cost more than what is more accurate."""
+    case = rated(question((load("a", 60.0, 0.3),), available=(6, 3)))
+    carried = {"small on slow, batches of 4": 34_000, "large on fast, batches of 4": 100_000}
+    own = [each for each in case.rated if each.option.name in carried]
+    assert len(own) == len(carried)
+    rerated = tuple(replace(each, capacity=carried[each.option.name]) for each in own)
+    case = replace(case, rated=rerated)
+    case = replace(case, player=_Unlucky(case))
+    front, whole = find_front(case, "price")
+    choice, _ = settle(case, best_choice(case, "price"), front)
+    assert whole and choice.price == 3.5 and choice.bound == 3.0
+    assert not is_cheapest(case.request, choice, front, whole=whole)
 
 
 def test_nothing_binds_where_the_program_has_less_than_the_answer_anyway() -> None:

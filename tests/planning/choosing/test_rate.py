@@ -74,6 +74,14 @@ def test_a_share_that_is_claimed_holds_and_twice_as_much_does_not() -> None:
     assert 10.0 < watts < 60.0
 
 
+def test_what_takes_no_time_carries_everything() -> None:
+    """A rate of requests without end was taken for none at all."""
+    request = question((load("a", 60.0, 0.3),))
+    free = replace(planned()[0], seconds=(0.0, 0.0))
+    assert most_share(free, request.classes[0], request.seconds) == UNITS
+    assert capacity_of(free, request.classes[0], request.seconds, UNITS)[0] == UNITS
+
+
 def test_every_request_is_in_one_interval_and_intervals_are_alike() -> None:
     marks = marks_of(1000)
     parts = [members_of(marks, begin, UNITS // 4) for begin in range(0, UNITS, UNITS // 4)]

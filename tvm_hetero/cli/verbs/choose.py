@@ -41,6 +41,7 @@ def choose(
     from tvm_hetero.report.planning.choice import choice_dict, choice_text, describe_search
     from tvm_hetero.report.planning.choice_page import choice_page
     from tvm_hetero.solvers import Deadline
+    from tvm_hetero.solvers.core.deadline import check_left
 
     if not time_limit > 0:
         raise UsageError(f"--time-limit {time_limit:g}: expected seconds above 0")
@@ -48,6 +49,7 @@ def choose(
     options.check_writable(html, "--html")
     steps = Steps(quiet=json_output)
     given = load_choice_request(request)
+    check_left(ends, "choose", "before anything is planned: the load took that long to draw")
     with steps.step("Choose") as step:
         answer = answer_request(given, tell=step.tell, ends=ends)
         step.note = describe_search(answer)

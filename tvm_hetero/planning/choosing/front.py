@@ -89,6 +89,8 @@ def find_front(case: RatedRequest, cost: str) -> tuple[tuple[MachineChoice, ...]
         each for i, each in enumerate(found)
         if all(each.value < other.value for other in found[i + 1 :])
     )  # fmt: skip
+    if front:  # the first program's bound holds for all, also where its choice is not of the front
+        front = (replace(front[0], bound=found[0].bound), *front[1:])
     return front, whole
 
 

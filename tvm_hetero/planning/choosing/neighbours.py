@@ -25,6 +25,7 @@ from tvm_hetero.planning.choosing.program import (
     goal_of,
     milliwatts,
     money,
+    whole_units,
 )
 from tvm_hetero.planning.choosing.request import ChoiceRequest
 
@@ -96,12 +97,12 @@ def is_over_budget(request: ChoiceRequest, choice: MachineChoice) -> bool:
     """Whether a choice costs or draws more than it may, as the program counts or as played."""
     budget = request.budget
     price = sum(money(rated) * count for rated, count in choice.replicas)
-    if budget.price is not None and price > int(budget.price * MONEY):
+    if budget.price is not None and price > whole_units(budget.price, MONEY):
         return True
     if budget.watts is None:
         return False
     counted = sum(milliwatts(rated) * count for rated, count in choice.replicas)
-    return counted > int(budget.watts * MILLIWATT) or choice.watts > budget.watts
+    return counted > whole_units(budget.watts, MILLIWATT) or choice.watts > budget.watts
 
 
 def _better_of(case: RatedRequest, choice: MachineChoice, other: MachineChoice) -> MachineChoice:

@@ -84,6 +84,11 @@ def goal_of(request: ChoiceRequest) -> str:
     return "price" if request.goal == "front" else request.goal
 
 
+def whole_units(figure: float, unit: int) -> int:
+    """So many units, rounded down: what is spent may be that much (8.2 is 8,200,000 millionths)."""
+    return math.floor(round(figure * unit, 3))
+
+
 def money(rated: RatedOption) -> int:
     """The price of a replica, an hour, in millionths."""
     price = price_of(rated.option.machine)
@@ -202,9 +207,9 @@ class _ChoiceProgram:
                 self.model.add(sum(on) <= self._available(machine.name))
         budget = self.request.budget
         if self.limits.spending and budget.price is not None:
-            self.model.add(self.cost("price") <= min(_MOST_SUM, int(budget.price * MONEY)))
+            self.model.add(self.cost("price") <= min(_MOST_SUM, whole_units(budget.price, MONEY)))
         if self.limits.spending and budget.watts is not None:
-            most = int(budget.watts * MILLIWATT) - self.limits.reserve
+            most = whole_units(budget.watts, MILLIWATT) - self.limits.reserve
             self.model.add(self.cost("energy") <= min(_MOST_SUM, most))
         if self.limits.least_mean:
             self.model.add(self.accuracy() >= self.limits.least_mean)

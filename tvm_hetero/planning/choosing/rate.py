@@ -127,11 +127,12 @@ def most_share(option: ReplicaOption, served: RequestClass, seconds: float) -> i
     length = requests[-1].arrival - requests[0].arrival
     fewest = math.inf
     for limit in served.slo:
-        rates = [n / s for n, s in enumerate(option.seconds) if 0 < s <= limit.seconds]
+        batches = [(n, s) for n, s in enumerate(option.seconds) if n and s <= limit.seconds]
+        rates = [n / s if s else math.inf for n, s in batches]
         in_time = (length + limit.seconds) * max(rates, default=0.0)
         fewest = min(fewest, in_time * 100 / limit.percentile)
     steady = steady_share(steady_rate(option, served), served, seconds)
-    count = int(fewest * (1 + 1e-9))
+    count = int(min(fewest, len(requests)) * (1 + 1e-9))
     if count >= len(requests):
         return steady
     # The first interval: what has more than `count` marks in it is too long.
