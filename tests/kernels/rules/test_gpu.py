@@ -12,7 +12,7 @@ import onnx
 import pytest
 import tvm
 from onnx import TensorProto, helper
-from tvm import s_tir
+from tvm import relax, s_tir
 from tvm.relax import op
 
 from tests.kernels.helpers import AVX2, CUDA, kernels, model
@@ -76,6 +76,22 @@ def single_node(operator: str) -> tvm.IRModule:
         [onnx.numpy_helper.from_array(value, name) for name, value in given.items()],
     )
     return from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_no_tensor_cores_which_no_check_looks_into(dtype):
+    """What dlight made of bytes did not compile."""
+    values = [relax.Var(name, relax.TensorType((96, 96), dtype)) for name in ("a", "b")]
+    out = "int32" if dtype == "int8" else None
+    builder = relax.BlockBuilder()
+    with builder.function("main", values):
+        with builder.dataflow():
+            found = builder.emit_output(builder.normalize(op.matmul(*values, out_dtype=out)))
+        builder.emit_func_output(found)
+    (kernel,) = kernels(LowerToTasks([AVX2, CUDA])(builder.get())).values()
+    done = schedule_kernel(kernel, CUDA)
+    assert rule_of(done) == "dlight" and "wmma" not in done.script()
+    assert "__shared__" in source_of(done)
 
 
 def test_cuda_is_compiled_without_fast_mathematics(monkeypatch):
