@@ -23,6 +23,7 @@ from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.narrow_tasks import is_narrow
@@ -31,7 +32,6 @@ from tvm_hetero.pipeline.given_plan import place_given
 from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
-from tvm_hetero.pipeline.precision.output_error import largest_relative_error
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.cost import Cost
