@@ -28,6 +28,9 @@ _CACHE = Path(__file__).parent.parent / "build" / "test-cache"
 os.environ.setdefault("TVM_HETERO_CACHE", str(_CACHE))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# While tests are collected (until `pytest_runtestloop`): nothing is thrown away then.
+gc.disable()
+
 # A shell that starts us in the background has Ctrl-C ignored, for us and for our children; some
 # tests press it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -72,6 +75,12 @@ def pytest_collection_finish() -> None:
     """Nothing that was imported is garbage: it need not be looked at in every collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Also in the process that hands tests out and collects none."""
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
