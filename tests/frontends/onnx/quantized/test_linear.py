@@ -96,6 +96,30 @@ def test_what_becomes_nan_is_refused() -> None:
         rewritten(model)
 
 
+@pytest.mark.parametrize(
+    ("scales", "zeros", "given", "words"),
+    [
+        ((4,), (8,), {}, r"has scales of \[4\] .* along axis 1; expected \[8\]"),
+        ((8,), (4,), {}, r"has zero points of \[4\]"),
+        ((1,), (8,), {}, r"has zero points of \[8\] for one scale"),
+        ((3,), (3,), {"block_size": 4}, r"has scales of \[3\] .* blocks of 4 .* \[3, 2, 6\]"),
+        ((3, 3, 6), (3, 3, 6), {"block_size": 4}, r"expected \[3, 2, 6\]"),
+        ((3, 2, 6), (3, 2, 1), {"block_size": 4}, r"has zero points of \[3, 2, 1\]"),
+        ((3, 2, 6), (3, 2, 6), {"block_size": -3}, "has blocks of -3"),
+    ],
+)
+@pytest.mark.parametrize("operator", ["QuantizeLinear", "DequantizeLinear"])
+def test_scales_and_zero_points_are_one_for_each_element_or_block(
+    operator: str, scales: tuple, zeros: tuple, given: dict[str, Any], words: str
+) -> None:
+    d = Draw()
+    x = d.normal(3, 8, 6) if operator == "QuantizeLinear" else d.codes(np.uint8, 3, 8, 6)
+    values = [x, d.scales(*scales), d.below(9, *zeros, dtype=np.uint8)]
+    model, _ = one_node(operator, values, axis=1, **given, **STANDARD)
+    with pytest.raises(ModelError, match=words):
+        rewritten(model)
+
+
 def test_our_kernels_give_the_same_codes() -> None:
     d = Draw()
     nodes = [

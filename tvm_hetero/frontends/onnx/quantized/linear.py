@@ -6,6 +6,8 @@ along it (then it has the operand's rank).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from onnx import TensorProto
 
@@ -73,15 +75,34 @@ def quantizer_of(r: Rewriting, code: int, default_axis: int = 1) -> Quantizer:
     dims = r.dims(r.inputs[1])
     block = int(r.attribute("block_size", 0))
     if not dims or (dims == (1,) and not block):
+        if (name := r.operand(2)) and math.prod(r.dims(name)) != 1:
+            r.refuse(f"has zero points of {list(r.dims(name))} for one scale")
         return Quantizer(along(r, scale, dims, 0, 0), along(r, zero, dims, 0, 0), code)
     rank, axis = r.rank(r.inputs[0]), int(r.attribute("axis", default_axis))
     if not -rank <= axis < rank:
         r.refuse(f"has axis {axis} for {rank} dimensions")
+    whole = r.dims(r.inputs[0])
+    _check_counts(r, whole, axis % rank, block)
     if not block:
         return Quantizer(along(r, scale, dims, rank, axis), along(r, zero, dims, rank, axis), code)
-    whole = r.dims(r.inputs[0])
     spread, moved = (_repeated(r, name, dims, whole, axis % rank, block) for name in (scale, zero))
     return Quantizer(spread, moved, code)
+
+
+def _check_counts(r: Rewriting, whole: tuple[int, ...], axis: int, block: int) -> None:
+    """Refuse scales or zero points that are not one for each element of an axis, or block."""
+    if block < 0:
+        r.refuse(f"has blocks of {block}")
+    expected = (whole[axis],)
+    if block:
+        expected = tuple(-(-n // block) if i == axis else n for i, n in enumerate(whole))
+    for what, name in (("scales", r.inputs[1]), ("zero points", r.operand(2))):
+        if name and r.dims(name) != expected:
+            blocks = f" in blocks of {block}" if block else ""
+            r.refuse(
+                f"has {what} of {list(r.dims(name))} for a value of {list(whole)}{blocks} along "
+                f"axis {axis}; expected {list(expected)}"
+            )
 
 
 def _repeated(
@@ -91,8 +112,6 @@ def _repeated(
     if not name:
         return ""
     count = dims[axis]
-    if -(-whole[axis] // block) != count:
-        r.refuse(f"has {count} scales for {whole[axis]} elements in blocks of {block}")
     before, after = list(dims[:axis]), list(dims[axis + 1 :])
     apart = r.constant([*before, count, 1, *after], np.int64)
     wide = r.constant([*before, count, block, *after], np.int64)
