@@ -32,6 +32,7 @@ PAGES = {
         *sorted((ROOT / "docs").rglob("*.md")),
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
         ROOT / "benchmarks" / "README.md",
+        *sorted((ROOT / "examples").rglob("*.md")),
     )
 }
 FORMATS = PAGES["docs/formats.md"]
