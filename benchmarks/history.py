@@ -8,7 +8,7 @@
 
 A network, some kernels and some schedules (`commit_history.subjects`), each beside its peer in
 turns on one core, a process a side (`commit_history.turns`). What counts is the ratio: a slower
-machine is slower on both sides. A loss is a figure that is worse than the median of the last rows by
+machine is slower on both sides. A loss is a figure that is worse than the median of last rows by
 more than a tenth and its noise (`commit_history.losses`), and that is so again when it is measured
 anew, each time in new processes: `ATTEMPTS` times in all.
 """

@@ -1,7 +1,7 @@
 """Both sides of each subject, in turns; a process each.
 
 A turn is a block of runs of the peer, a pause (ONNX Runtime's threads spin for a while after a
-run), and a block of ours; the least of a block counts, since others on the machine only ever add. The
+run), and a block of ours; the least of a block counts, since others on the machine only add. The
 machine's drift meets both alike, so that the ratio of a turn says more than either time; the median
 of the turns' ratios is the figure, and their quartiles are its noise.
 """

@@ -17,7 +17,7 @@ Picture = np.ndarray[Any, np.dtype[np.uint8]]
 PIXEL = 5  # of the picture, for each of a letter's: letters are 25 wide and 35 high
 PITCH = 6 * PIXEL  # from letter to letter
 HEIGHT, WIDTH = 320, 320
-SIGNS = (("GATE B7", "LEAVES 9"), ("BUS 42", "CENTRAL"), ("TRAIN K5", "TRACK 3", "LATE"))
+SIGNS = (("GATE B7", "DEPARTS 9"), ("BUS 42", "CENTRAL"), ("TRAIN K4", "TRACK 3", "LATE"))
 _PAPER, _INK, _NOISE = 225.0, 30.0, 3.0
 _SMOOTH = 1.0  # pixels: edges as a lens makes them
 _STAYS = 15  # frames until the sign changes
@@ -63,7 +63,7 @@ def camera(count: int, seed: int = 0) -> Iterator[tuple[tuple[str, ...], Picture
         lines = SIGNS[number // _STAYS % len(SIGNS)]
         # It trembles, but keeps in the picture.
         top = int(np.clip(top + rng.integers(-3, 4), 30, 80))
-        left = int(np.clip(left + rng.integers(-3, 4), 15, 50))
+        left = int(np.clip(left + rng.integers(-3, 4), 15, 40))
         noise = rng.normal(0.0, _NOISE, (HEIGHT, WIDTH)) + rng.normal(0.0, _NOISE)
         seen = draw(lines, top, left) + noise
         yield lines, np.clip(seen, 0, 255).astype(np.uint8)

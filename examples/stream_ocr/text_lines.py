@@ -68,7 +68,8 @@ def recognizer_input(line: Array) -> Array:
     width = min(round(line.shape[1] * scale), LINE_WIDTH - 2 * _BEFORE)
     zoom = (scale, width / line.shape[1])
     ink = line if line.shape == (INK_HEIGHT, width) else ndimage.zoom(line, zoom, order=1)
-    paper = np.full((LINE_HEIGHT, LINE_WIDTH), np.float32(line.max()))
+    # As bright as most of what is no ink; the brightest pixels are noise.
+    paper = np.full((LINE_HEIGHT, LINE_WIDTH), np.float32(np.quantile(line, 0.8)))
     top = (LINE_HEIGHT - INK_HEIGHT) // 2
     paper[top : top + ink.shape[0], _BEFORE : _BEFORE + ink.shape[1]] = ink
     return np.repeat(((paper - 0.5) / 0.5)[None, None], 3, axis=1).astype(np.float32)

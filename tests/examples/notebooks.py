@@ -2,8 +2,8 @@
 
     python -m tests.examples.notebooks examples/explore_a_plan.ipynb    # writes the outputs
 
-A cell's last expression is its result: shown as SVG where it has `_repr_svg_`, else as text, but for
-None; what is printed stands before it. The format is nbformat 4.5's.
+A cell's last expression is its result: shown as SVG where it has `_repr_svg_`, else as text, but
+for None; what is printed stands before it. The format is nbformat 4.5's.
 """
 
 from __future__ import annotations
