@@ -49,7 +49,9 @@ def measure(
     found: dict[str, Figure] = {}
     with _SideProcess("ours") as ours, _SideProcess("peer") as peer:
         for name in asked:
-            times = [(_after_a_pause(peer, name), _after_a_pause(ours, name)) for _ in range(turns)]
+            what = "run" if small else "block"
+            times = [(_after_a_pause(peer, what, name), _after_a_pause(ours, what, name))
+                     for _ in range(turns)]  # fmt: skip
             found[name] = summarize_turns([(mine, other) for other, mine in times])
             if (quality := ours.ask("quality", name)) is not None:
                 found[quality_of(name)] = Figure(quality, quality, quality)
@@ -68,9 +70,9 @@ def summarize_turns(times: list[tuple[float, float]]) -> Figure:
     return Figure(*(quantile(ratios, part) for part in (0.5, 0.25, 0.75)), *middle)
 
 
-def _after_a_pause(side: _SideProcess, name: str) -> float:
+def _after_a_pause(side: _SideProcess, what: str, name: str) -> float:
     time.sleep(_PAUSE)
-    return float(side.ask("block", name))
+    return float(side.ask(what, name))
 
 
 class _SideProcess(Closeable):
@@ -128,8 +130,10 @@ def _answer(pipe: Connection, side: Side) -> None:
                 continue
             if name not in made:
                 made[name] = subject.makes[side]()
-                made[name]()  # the first run is not like the others
-            pipe.send((True, least_of_a_block(made[name])))
+                if what == "block":
+                    made[name]()  # the first run is not like the others
+            run = made[name]
+            pipe.send((True, run() if what == "run" else least_of_a_block(run)))
         except Exception as error:
             pipe.send((False, f"{type(error).__name__}: {error}"))
 

@@ -1,9 +1,15 @@
-"""The chat on two machines: the README's commands, in order, on two nodes of this machine."""
+"""The chat on two machines: the README's commands, in order, on two nodes of this machine.
+
+The client alone is tried in `tests/serve/openai/test_chat.py`.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.page_commands import (
     as_installed,
@@ -27,6 +33,9 @@ def test_the_file_of_nodes_names_two_machines_that_share_no_core():
     assert all(cores) and not cores[0] & cores[1]
 
 
+@pytest.mark.skipif(
+    os.environ.get("HYPOTHESIS_PROFILE") != "fuzz", reason="takes half a minute: make fuzz runs it"
+)
 def test_the_readmes_commands_in_order(tmp_path: Path):
     work = tmp_path / "work"
     shutil.copytree(FOLDER, work)
