@@ -105,6 +105,7 @@ SECONDS ?= 600
 fuzz: peers lm-eval locust
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 	$(BIN)/python -m pytest -q tests/serve -k 'lm_eval or locust'
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/examples
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
 	$(BIN)/python -m tests.fuzz.documents --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.hostile_models --seconds $(SECONDS) --keep build/fuzz/hostile

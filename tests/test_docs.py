@@ -32,6 +32,7 @@ PAGES = {
         *sorted((ROOT / "docs").rglob("*.md")),
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
         ROOT / "benchmarks" / "README.md",
+        *sorted((ROOT / "examples").rglob("*.md")),
     )
 }
 FORMATS = PAGES["docs/formats.md"]
@@ -166,9 +167,10 @@ def paths(text: str) -> set[str]:
     return ours | set(files)
 
 
-def is_there(name: str) -> bool:
-    """Whether a name is a path below the root, the package or docs, or the name of some file."""
-    bases = (ROOT, ROOT / "tvm_hetero", ROOT / "docs", ROOT / "include")
+def is_there(name: str, page: str = "README.md") -> bool:
+    """Whether a name is a path below the root, the package, docs or its page's folder, or the name
+    of some file."""
+    bases = (ROOT, ROOT / "tvm_hetero", ROOT / "docs", ROOT / "include", (ROOT / page).parent)
     if any((base / name).exists() for base in bases):
         return True
     return "/" not in name and name in names_of_files()
@@ -185,7 +187,7 @@ def names_of_files() -> frozenset[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_a_page_names_is_there(page: str) -> None:
-    assert [name for name in sorted(paths(PAGES[page])) if not is_there(name)] == []
+    assert [name for name in sorted(paths(PAGES[page])) if not is_there(name, page)] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

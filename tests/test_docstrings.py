@@ -44,7 +44,7 @@ WORDS = {
     "guide": "a value of `Keeps`",
     "interleave_search": "a parameter of CP-SAT",
 }
-EXTENSIONS = {"bin", "json", "h", "md", "py", "so"}
+EXTENSIONS = {"bin", "html", "json", "h", "md", "onnx", "py", "so"}
 _REFERENCE = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`(?!`)")
 _COMMENT = re.compile(r"(?:^|\s)# (.*)$", re.M)
 _PACKAGE = "__init__"

@@ -12,12 +12,22 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 from pathlib import Path
+
+from page_commands import (
+    FIRST_TEN_MINUTES,
+    MADE,
+    commands_of,
+    free_port,
+    run_in_one_shell,
+    with_port,
+)
 
 # Any Python 3, no interpreter's ABI, a Linux of a known age.
 TAG = re.compile(r"-py3-none-manylinux_2_\d+(\.manylinux\w+)*_x86_64\.whl$")
@@ -39,6 +49,7 @@ def main() -> int:
         trial.schedule()
         trial.look_around()
         trial.demonstrate()
+        trial.spend_ten_minutes(wheel)
     print(f"{wheel.name} works")
     return 0
 
@@ -100,6 +111,22 @@ class Trial:
         """A real model, partitioned, compiled and run."""
         self.run("tvm-hetero", "demo", compiler=True)
         assert (self.work / "demo" / "report.html").is_file()
+
+    def spend_ten_minutes(self, wheel: Path) -> None:
+        """What docs/first-ten-minutes.md says, in order, in a new environment that it makes."""
+        if shutil.which("curl") is None:
+            sys.exit("the first ten minutes need curl: apt-get install curl")
+        folder, port, began = self.work.parent / "first", free_port(), time.monotonic()
+        folder.mkdir()
+        commands = [
+            with_port(each.text, port).replace("'tvm_hetero[", f"'{wheel}[")
+            for each in commands_of(FIRST_TEN_MINUTES.read_text(encoding="utf-8"))
+        ]
+        told = run_in_one_shell(commands, folder, self.environment, _LIMIT)
+        for command, text in zip(commands, told, strict=True):
+            print(f"\n$ {command}\n{text.strip()[-600:]}")
+        assert [name for name in MADE if not (folder / name).is_file()] == []
+        print(f"{time.monotonic() - began:6.1f} s  the first ten minutes")
 
 
 if __name__ == "__main__":

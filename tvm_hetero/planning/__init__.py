@@ -9,7 +9,13 @@ Nothing here needs TVM. Costs come from a roofline on data-sheet figures (`tvm_h
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tvm_hetero.planning.decoder_plan import DecoderPlan, DecoderRequest
 from tvm_hetero.planning.decoding import plan_decoder
+from tvm_hetero.util.deprecation import deprecated_names
 
 __all__ = ["DecoderPlan", "DecoderRequest", "plan_decoder"]
+
+if not TYPE_CHECKING:
+    __getattr__ = deprecated_names(__name__, {"Wish": "DecoderRequest"}, gone_in="0.2")

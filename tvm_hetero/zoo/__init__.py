@@ -10,12 +10,13 @@ A network that is not here can be given as a list of layer shapes (`tvm_hetero.z
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
+from tvm_hetero.util.deprecation import deprecated_names
 from tvm_hetero.zoo.costs import make_problem
 from tvm_hetero.zoo.layer_lists import SUFFIX, read_layer_list
 from tvm_hetero.zoo.platforms import cluster, platform, platform_names
@@ -97,3 +98,7 @@ def _graph(name: str, parameters: dict[str, Any]) -> WorkGraph:
 def _platform(name: str) -> Platform:
     # The parameter of `problem` hides the function of that name.
     return platform(name)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = deprecated_names(__name__, {"Entry": "ZooEntry"}, gone_in="0.2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import openai
@@ -12,6 +13,7 @@ import pytest
 
 from tvm_hetero.serve.text.folder import read_texts
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "chat_on_two_machines" / "chat.py"
 NODE_CLIENT = Path(__file__).parents[3] / "build" / "npm" / "node_modules" / "openai"
 CHAT = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "what is a dog?"}]
 
@@ -140,3 +142,17 @@ def test_what_changes_nothing_is_left_aside(client):
     )  # fmt: skip
     assert answer.service_tier == "priority"
     assert answer.choices == say(client).choices
+
+
+def test_the_example_needs_no_client_and_says_what_is_wrong(chatting):
+    asked = [sys.executable, str(EXAMPLE), "--url", chatting.url, "--most", "8"]
+    done = subprocess.run([*asked, "--say", "hi", "--say", "and?"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") >= 2
+    wrong = subprocess.run(
+        [*asked, "--say", "hi", "--model", "none"], capture_output=True, text=True
+    )
+    assert wrong.returncode == 1 and wrong.stderr.startswith("404: ")
+    empty = ["--url", "http://127.0.0.1:9", "--patience", "0", "--say", "hi"]
+    lost = subprocess.run([*asked[:2], *empty], capture_output=True, text=True)
+    assert lost.returncode == 1 and "no server is ready at http://127.0.0.1:9" in lost.stderr

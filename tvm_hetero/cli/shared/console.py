@@ -73,22 +73,25 @@ class Steps:
         )
 
     @contextmanager
-    def step(self, title: str) -> Iterator[ConsoleStep]:
+    def step(self, title: str, most: float | None = None) -> Iterator[ConsoleStep]:
         """A step: shown while it runs (on a terminal), printed with its seconds when done."""
-        with self.live(title) as step:
+        with self.live(title, most) as step:
             start = time.perf_counter()
             yield step
             seconds = time.perf_counter() - start
         self.record(title, seconds, step.note)
 
     @contextmanager
-    def live(self, title: str) -> Iterator[ConsoleStep]:
-        """Show `title` and its progress while the block runs; print nothing afterwards."""
+    def live(self, title: str, most: float | None = None) -> Iterator[ConsoleStep]:
+        """Show `title` and its progress while the block runs; print nothing afterwards.
+
+        `most` is how many seconds it may take, where it has a limit.
+        """
         if not self.on_terminal():
             yield ConsoleStep(self)
             return
         with _moving_line(self.quiet) as line:
-            yield ConsoleStep(self, line, line.add_task(title, total=None))
+            yield ConsoleStep(self, line, line.add_task(title, total=None, most=most))
 
     def on_terminal(self) -> bool:
         """Whether somebody looks on, and lines can be renewed."""
@@ -125,13 +128,28 @@ class ConsoleStep:
 
 
 def _moving_line(to_stderr: bool) -> Any:
-    """A rich progress line without markup, which vanishes when it is done."""
+    """A rich progress line without markup, which vanishes when it is done.
+
+    How much time is left is what the parts that are done say; where there are none, what the limit
+    says, and where there is none, nothing.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
     from rich.progress import Progress as Line
+    from rich.progress import ProgressColumn as Column
     from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.text import Text
+
+    class TimeLeft(Column):
+        """As the columns of rich, but silent where nothing is known."""
+
+        def render(self, task: Any) -> Text:
+            left, most = task.time_remaining, task.fields.get("most")
+            if most is not None and task.total is None:
+                return Text(f"at most {max(0.0, most - (task.elapsed or 0.0)):.0f} s left")
+            return Text("" if not left else f"about {left:.0f} s left")
 
     text = TextColumn("{task.description}", markup=False)
     console = Console(stderr=to_stderr)
-    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), Elapsed())
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), Elapsed(), TimeLeft())
     return Line(*columns, console=console, transient=True)

@@ -50,7 +50,7 @@ def choose(
     steps = Steps(quiet=json_output)
     given = load_choice_request(request)
     check_left(ends, "choose", "before anything is planned: the load took that long to draw")
-    with steps.step("Choose") as step:
+    with steps.step("Choose", time_limit) as step:
         answer = answer_request(given, tell=step.tell, ends=ends)
         step.note = describe_search(answer)
     if json_output:

@@ -138,14 +138,14 @@ async def _run_all(asked: _Asked, steps: Steps) -> list[LoadRun]:
         runs = []
         for rate in asked.rates:
             arrivals = poisson(rate, asked.seconds, asked.models, asked.seed)
-            with steps.step(f"{rate:g}/s"):
+            with steps.step(f"{rate:g}/s", asked.seconds):
                 runs.append(await open_loop(pool, requests, arrivals, f"{rate:g}/s", asked.seconds))
         for at_once in asked.at_once:
-            with steps.step(f"{at_once} at once"):
+            with steps.step(f"{at_once} at once", asked.seconds):
                 runs.append(await closed_loop(pool, requests, at_once, asked.seconds))
         if asked.trace is not None:
             arrivals = read_trace(asked.trace, list(asked.models))
-            with steps.step(f"trace {asked.trace.name}"):
+            with steps.step(f"trace {asked.trace.name}", arrivals[-1].seconds):
                 runs.append(
                     await open_loop(pool, requests, arrivals, "trace", arrivals[-1].seconds)
                 )

@@ -46,7 +46,7 @@ def place_layers(
         layout = helix.parse_layer_layout(read_document(judge), given, str(judge))
         answer = helix.judge_layout(given, layout)
     else:
-        with steps.step("Place") as step:
+        with steps.step("Place", time_limit) as step:
             answer = helix.solve_layer_flow(
                 given, Options(time_limit=time_limit, gap=gap, seed=seed)
             )

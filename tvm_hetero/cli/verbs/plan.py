@@ -63,7 +63,7 @@ def plan(
     given = {"context": context, "shards": shards, "weights": weights}
     request = decoder.read_request(model, platform, objective, batch, in_flight, given, settings)
     steps = Steps(quiet=json_output)
-    with steps.step("Plan") as step:
+    with steps.step("Plan", time_limit) as step:
         cores = workers or cores_at_once()
         found = plan_decoder(
             request, Options(time_limit=time_limit, gap=gap, seed=seed, workers=cores)

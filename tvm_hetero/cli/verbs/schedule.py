@@ -116,7 +116,7 @@ def schedule(
     result = _Destination(loaded, output, steps, as_json=json_output)
     early = partial(_give_early, result, solver, chosen, time.monotonic())
     with interruptible(early, _latest(loaded, ends, time_limit)) as interruption:
-        with steps.step("Solve") as step:
+        with steps.step("Solve", time_limit) as step:
             chosen = replace(chosen, tell=step.tell)
             answer = _solve(loaded, request, solver, chosen, ends, as_solved=as_solved)
             step.note = answer.solver

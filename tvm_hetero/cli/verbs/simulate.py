@@ -122,7 +122,7 @@ def _planned(
 
     assert isinstance(request, DecoderRequest)
     time_limit, gap, seed = chosen
-    with steps.step("Plan" if schedule is None else "Load") as step:
+    with steps.step("Plan", time_limit) if schedule is None else steps.step("Load") as step:
         if schedule is not None:
             plan = adopt_schedule(request, Schedule.load(schedule))
         else:

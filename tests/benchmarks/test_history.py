@@ -1,0 +1,93 @@
+"""The history of benchmarks: rows, losses that are believed, the page; and a run of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import history
+from benchmarks.commit_history.losses import losses
+from benchmarks.commit_history.page import history_page
+from benchmarks.commit_history.rows import HistoryRow, append_row, read_history
+from benchmarks.commit_history.turns import Figure, summarize_turns
+
+HERE = "a processor, 2 cores"
+
+
+def figure(ratio: float, noise: float = 0.0) -> Figure:
+    return Figure(ratio, ratio - noise, ratio + noise, ratio / 1e3, 1e-3)
+
+
+def rows(*ratios: float, machine: str = HERE) -> list[HistoryRow]:
+    return [
+        HistoryRow(f"c{number}", "2026-01-01T00:00Z", machine, 0.1, {"conv": figure(ratio)})
+        for number, ratio in enumerate(ratios)
+    ]
+
+
+def test_turns_that_someone_disturbed_do_not_change_the_figure():
+    calm = summarize_turns([(0.9, 1.0)] * 9)
+    disturbed = summarize_turns([(0.9, 1.0)] * 6 + [(1.8, 1.0)] * 2 + [(0.9, 2.0)])
+    assert calm.ratio == disturbed.ratio == pytest.approx(0.9)
+    assert calm.low == calm.high and disturbed.high == pytest.approx(0.9)
+    assert (calm.ours_s, calm.peer_s) == (0.9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_lost"),
+    [
+        ([0.80], figure(0.90), True),
+        ([0.80], figure(0.87), False),  # less than a tenth
+        ([0.80], figure(0.90, noise=0.05), False),  # a quarter of its turns are good
+        ([0.80, 0.80, 0.95, 0.80], figure(0.92), True),  # one bad row is no excuse
+        ([0.60, 1.00, 0.70, 1.10, 0.80], figure(1.00), False),  # rows that say nothing
+        ([], figure(9.0), False),
+        ([0.5] * 10 + [1.0] * 10, figure(1.05), False),  # the last rows count
+    ],
+)
+def test_a_loss_is_more_than_a_tenth_and_more_than_noise(before, now, is_lost):
+    assert [each.name for each in losses({"conv": now}, rows(*before), HERE)] == ["conv"] * is_lost
+    assert losses({"conv": now}, rows(*before, machine="another one"), HERE) == []
+    assert losses({"pool": now}, rows(*before), HERE) == []
+
+
+@pytest.mark.parametrize(("again", "believed"), [([0.9, 0.9], True), ([0.9, 0.8], False),
+                                                 ([0.8], False)])  # fmt: skip
+def test_a_loss_is_believed_when_it_is_there_each_time(again, believed):
+    left = [{"conv": figure(ratio)} for ratio in again]
+
+    def anew(only):
+        assert only == ["conv"]
+        return left.pop(0)
+
+    found = history.lost_for_sure({"conv": figure(0.9)}, rows(0.8), HERE, anew)
+    assert bool(found) == believed and left == []
+    assert (
+        not found
+        or "0.900 (of its turns a quarter is below 0.900), was 0.800: +12 %" in found[0].text
+    )
+
+
+def test_rows_are_read_as_they_were_written_and_drawn(tmp_path: Path):
+    assert read_history(tmp_path / "none") == []
+    mixed = [*rows(0.8, 0.9), *rows(0.7, machine="<b>other</b>")]
+    for row in mixed:
+        append_row(tmp_path / "made" / "rows.jsonl", row)
+    assert read_history(tmp_path / "made" / "rows.jsonl") == mixed
+    page = history_page(mixed)
+    assert page.count("<circle") == 3 and page.count("<path") == 2
+    assert "<b>other" not in page and "http://" not in page
+    assert "0.900 (0.900 to 0.900)" in page
+
+
+def test_small(tmp_path: Path, capsys):
+    places = ["--rows", str(tmp_path / "rows.jsonl"), "--output", str(tmp_path / "page.html")]
+    assert history.main(["--small", "--turns", "1", "--check", "--add", "--page", *places]) == 0
+    told = capsys.readouterr().out
+    assert "no row of this machine" in told
+    (row,) = read_history(tmp_path / "rows.jsonl")
+    assert set(row.figures) == {"layer norm", "schedules", "schedules: value over bound"}
+    assert all(0 < each.ratio < 100 for each in row.figures.values())
+    assert row.figures["schedules: value over bound"].ratio >= 1
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").count("<circle") == 3

@@ -1,0 +1,1 @@
+"""Each example runs, and what it says of itself is so."""
