@@ -144,7 +144,7 @@ docs: peers browser build/docs_env/bin/sphinx-build
 build/docs_env/bin/sphinx-build:
 	$(PYTHON) -m venv build/docs_env
 	build/docs_env/bin/python -m pip install --quiet --disable-pip-version-check \
-		"sphinx>=8.2,<10" "myst-parser>=4,<6" "furo>=2025.12.19"
+		"sphinx>=8.2,<10" "myst-parser>=4,<6" "furo>=2025.12.19" latex2mathml
 
 # dist/: an sdist, and a manylinux wheel that is made of it; the wheel is tried in an empty environment.
 # tvm-ffi's library is not put into the wheel: it is the one that TVM loads, from its own package.

@@ -16,12 +16,19 @@ for folder in sorted((ROOT / ".venv" / "lib").glob("python*/site-packages")):
 
 project = "tvm_hetero"
 html_title = "tvm_hetero"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs.site.docstrings",
+    "docs.site.formulas",
+]  # fmt: skip
 root_doc = "index"
 nitpicky = False
 
-# Markdown as it is on GitHub: headings can be linked to, nothing else is added.
+# Markdown as it is on GitHub: headings can be linked to, formulas.
 myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_space = False
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 highlight_language = "bash"  # blocks that are indented are commands
 
 autodoc_member_order = "bysource"
@@ -30,6 +37,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 default_role = "literal"  # single backticks of docstrings name things
 python_maximum_signature_line_length = 88
 add_module_names = False

@@ -137,7 +137,8 @@ def results_index(results: Sequence[ResultFile]) -> str:
          each.date, each.commit] for each in results
     ]  # fmt: skip
     heads = ("results", "made by", "rows", "machine", "date", "commit")
-    toc = "\n".join(["```{toctree}", ":hidden:", "", *(each.name for each in results), "```"])
+    toc = "\n".join(["```{toctree}", ":hidden:", "", "performance", "scheduling",
+                     *(each.name for each in results), "```"])  # fmt: skip
     text = (
         "Every figure on this site comes from one of these files, or from the run whose output it "
         "stands in. A heading sorts by its column; each file has a page with all of its rows. "

@@ -1,0 +1,36 @@
+"""How this project's docstrings are read for the reference: an extension of Sphinx.
+
+Parameters and attributes are ``name : what it is``, without types, which signatures have. To
+numpydoc what stands behind the colon is a type; so the text goes to a line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SECTION = re.compile(r"^(\w[\w ]*)$")
+_ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.+)$")
+_OF_NAMES = ("Parameters", "Attributes")
+
+
+def split_entries(lines: list[str]) -> list[str]:
+    """A docstring's lines, its entries on two lines: the name, and what it is."""
+    made: list[str] = []
+    section = ""
+    for line, rule in zip(lines, [*lines, ""][1:], strict=True):
+        if _SECTION.match(line) and rule and set(rule) == {"-"}:
+            section = line
+        entry = _ENTRY.match(line) if section in _OF_NAMES else None
+        made += [entry[1], f"    {entry[2]}"] if entry else [line]
+    return made
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Run before napoleon, whose priority is 500."""
+    app.connect("autodoc-process-docstring", _process, priority=400)
+    return {"parallel_read_safe": True}
+
+
+def _process(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
+    lines[:] = split_entries(lines)
