@@ -34,6 +34,7 @@ _API = (
     "and a test compares), from docstrings. `import tvm_hetero as th` has those of the first page."
 )
 _METHODS = "Why a method is as it is, its derivation and what was measured. Files name their page."
+_FILE_LINK = re.compile(r"\[[\w./-]+\.md\]\(([\w./-]+\.md(?:#[\w-]+)?)\)")
 _RESULT_LINK = re.compile(r"\]\(((?:\.\./)*)benchmarks/results/([\w/]+)\.json\)")
 
 
@@ -61,7 +62,7 @@ def copy_pages(target: Path) -> None:
     for page in (*top, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "README.md"):
         copied = target / page.relative_to(ROOT)
         copied.parent.mkdir(parents=True, exist_ok=True)
-        copied.write_text(link_results(page.read_text(encoding="utf-8")), encoding="utf-8")
+        copied.write_text(link_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "pictures", target / "docs" / "pictures")
     for name in TOP_FILES:
         shutil.copy(ROOT / name, target / name)
@@ -73,9 +74,10 @@ def write_index(path: Path, title: str, text: str, names: Sequence[str]) -> None
     path.write_text(f"# {title}\n\n{text}\n\n{toc}\n", encoding="utf-8")
 
 
-def link_results(text: str) -> str:
-    """A page whose links to files of results lead to the pages of these."""
-    return _RESULT_LINK.sub(r"](\1results/\2.md)", text)
+def link_pages(text: str) -> str:
+    """A page whose links to files of results lead to the pages of these, and whose links that are
+    named after a file have the title of its page."""
+    return _FILE_LINK.sub(r"[](\1)", _RESULT_LINK.sub(r"](\1results/\2.md)", text))
 
 
 def write_tutorials(folder: Path) -> None:

@@ -18,7 +18,7 @@ project = "tvm_hetero"
 html_title = "tvm_hetero"
 extensions = [
     "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs.site.docstrings",
-    "docs.site.formulas",
+    "docs.site.formulas", "docs.site.finish",
 ]  # fmt: skip
 root_doc = "index"
 nitpicky = False
@@ -39,16 +39,17 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 default_role = "literal"  # single backticks of docstrings name things
-python_maximum_signature_line_length = 88
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
+templates_path = [str(Path(__file__).resolve().parent / "templates")]
 html_static_path = [str(Path(__file__).resolve().parent / "static")]
 html_css_files = ["site.css"]
 html_js_files = ["sort_tables.js", "scroll_by_key.js"]
 html_copy_source = False
 html_show_sourcelink = False
+html_show_copyright = False
 html_show_search_summary = False  # a page on a disk may not read another one
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#175cd3", "color-brand-content": "#175cd3"},

@@ -22,12 +22,24 @@ def split_entries(lines: list[str]) -> list[str]:
         if _SECTION.match(line) and rule and set(rule) == {"-"}:
             section = line
         entry = _ENTRY.match(line) if section in _OF_NAMES else None
-        made += [entry[1], f"    {entry[2]}"] if entry else [line]
+        made += _entry(entry[1].split(", "), entry[2]) if entry else [line]
     return made
+
+
+def _entry(names: list[str], text: str) -> list[str]:
+    """Several names with one text: it is the last one's, to which the others point."""
+    *others, last = names
+    pointing = [line for name in others for line in (name, f"    see `{last}`")]
+    return [*pointing, last, f"    {text}"]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Run before napoleon, whose priority is 500."""
+    from sphinx.domains.python import PyObject
+
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"  # what they are called in docstrings
     app.connect("autodoc-process-docstring", _process, priority=400)
     return {"parallel_read_safe": True}
 

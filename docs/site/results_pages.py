@@ -177,13 +177,17 @@ def _cell(value: Any) -> str:
         return f'<td class="n" data-value="{value!r}">{value:.4g}</td>'
     if isinstance(value, int) and not isinstance(value, bool):
         return f'<td class="n">{value}</td>'
-    return f"<td>{html.escape(_short(value))}</td>"
+    text = _short(value)
+    kind = ' class="s"' if len(text) < 40 else ""
+    return f"<td{kind}>{html.escape(text)}</td>"
 
 
 def _short(value: Any) -> str:
     """A value in words; long lists by their length."""
     if value is None or value == "":
         return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     text = value if isinstance(value, str) else json.dumps(value)
     if isinstance(value, list) and len(text) > 80:
         return f"{len(value)} entries, in the file"

@@ -65,13 +65,13 @@ def test_what_is_nested_becomes_columns_and_figures_keep_their_digits(tmp_path):
     page = result_page(result)
     assert '<td class="n" data-value="1.23456789">1.235</td>' in page
     assert "a|&lt;b&gt;" in page and "<b>" not in page
-    assert "<td>–</td>" in page and "<td>[1, 2]</td>" in page
+    assert '<td class="s">–</td>' in page and '<td class="s">[1, 2]</td>' in page
 
 
 def test_a_table_is_one_block_of_html():
     # An empty line would end it for Markdown, and what follows would be text.
     table = html_table(["a"], [["x\n\ny"], [None], [True]])
-    assert "\n\n" not in table and "<td>x y</td>" in table and "<td>true</td>" in table
+    assert "\n\n" not in table and ">x y</td>" in table and ">true</td>" in table
 
 
 def test_all_files_lie_beside_their_pages(tmp_path):

@@ -23,9 +23,8 @@ def test_drawings_are_as_they_are_drawn(name):
 
 
 def test_every_page_is_in_the_contents():
-    listed = set(
-        re.findall(r"^(docs/\S+|tutorials/\S+)$", (SITE / "index.md.in").read_text(), re.M)
-    )
+    contents = (SITE / "index.md.in").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^(?:.+ <)?((?:docs|tutorials)/[^\s>]+)>?$", contents, re.M))
     pages = {
         path.relative_to(ROOT).with_suffix("").as_posix()
         for path in (*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md"),
@@ -43,7 +42,12 @@ def test_the_start_page_has_the_measured_table_of_the_readme():
 
 def test_files_of_results_are_linked_as_pages():
     text = "[a](../benchmarks/results/x_y.json), [b](../results.json)"
-    assert assemble.link_results(text) == "[a](../results/x_y.md), [b](../results.json)"
+    assert assemble.link_pages(text) == "[a](../results/x_y.md), [b](../results.json)"
+
+
+def test_links_that_are_named_after_a_file_get_its_title():
+    text = "[teams.md](teams.md), [teams](teams.md), [docs/x.md](docs/x.md#y) and `[a.md](a.md)`"
+    assert assemble.link_pages(text).startswith("[](teams.md), [teams](teams.md), [](docs/x.md#y)")
 
 
 def test_a_table_sorts_by_its_headings(browser, tmp_path):  # noqa: F811

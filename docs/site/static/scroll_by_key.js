@@ -4,7 +4,7 @@ function markScrollable() {
   for (const box of document.querySelectorAll("pre, .table-wrapper")) {
     if (box.scrollWidth > box.clientWidth) {
       box.tabIndex = 0;
-      box.setAttribute("role", "region");
+      box.setAttribute("role", "group");
       box.setAttribute("aria-label", box.tagName === "PRE" ? "code" : "table");
     }
   }
