@@ -39,13 +39,13 @@ def test_what_is_no_section_stays_as_it_is():
 def test_pages_are_mended_once():
     page = (
         '<p class="caption" role="heading"><aside class="sidebar-drawer">'
-        '<aside class="toc-drawer no-toc"><th class="head"><p></p></th><th class="head"><p>x</p></th>'
+        '<aside class="toc-drawer no-toc"><th class="head"><p></p></th>'
     )
     mended = mend(page)
     assert mended == (
         '<p class="caption" role="heading" aria-level="2">'
         '<aside class="sidebar-drawer" aria-label="site">'
-        '<aside class="toc-drawer no-toc" aria-label="page"><td></td><th class="head"><p>x</p></th>'
+        '<aside class="toc-drawer no-toc" aria-label="page"><td></td>'
     )
     assert mend(mended) == mended
 
