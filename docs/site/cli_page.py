@@ -48,6 +48,7 @@ def _described(command: Any) -> Iterable[tuple[str, str]]:
         if param.name == "help" or record is None:
             continue
         names = param.metavar if param.param_type_name == "argument" else record[0]
+        names = re.sub(r"<([a-z]+)[^>]*>", lambda kind: kind[1].upper(), names)
         yield f"`{names}`".replace("|", "\\|"), _prose(record[1]).replace("|", "\\|")
 
 

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 _UNKNOWN = "not recorded"
+# The share of columns that rows of one table have in common.
+_ALIKE = 0.6
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,7 @@ class ResultFile:
     date: str
     commit: str
     head: Mapping[str, Any]
-    rows: tuple[Mapping[str, Any], ...]
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns, in the order in which they first appear."""
-        return list(dict.fromkeys(name for row in self.rows for name in row))
+    rows: tuple[Row, ...]
 
 
 def read_results(results: Path) -> list[ResultFile]:
@@ -119,15 +117,36 @@ def result_page(result: ResultFile) -> str:
         ("made by", result.command), ("machine", result.machine), ("date", result.date),
         ("commit", result.commit), *result.head.items(),
     ]  # fmt: skip
-    file, columns = f"{Path(result.name).name}.json", result.columns
+    file = f"{Path(result.name).name}.json"
     parts = [
         f"# {result.name}",
         html_table(("fact", "value"), [(name, _short(value)) for name, value in facts], "facts"),
         f'All {len(result.rows)} rows of <a href="{file}">{file}</a>; a heading sorts by its '
         "column.",
-        html_table(columns, [[row.get(column) for column in columns] for row in result.rows]),
+        *map(_rows_table, alike_rows(result.rows)),
     ]
     return "\n\n".join(parts if result.rows else parts[:2]) + "\n"
+
+
+def alike_rows(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows in groups, in their order: a file may hold measurements of several kinds, whose columns
+    are others. A row goes to the first group with most of whose columns it agrees."""
+    groups: list[tuple[set[str], list[Row]]] = []
+    for row in rows:
+        names = set(row)
+        for columns, group in groups:
+            if len(columns & names) >= _ALIKE * len(columns | names):
+                columns |= names
+                group.append(row)
+                break
+        else:
+            groups.append((names, [row]))
+    return [group for _, group in groups]
+
+
+def _rows_table(rows: Sequence[Row]) -> str:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return html_table(columns, [[row.get(column) for column in columns] for row in rows])
 
 
 def results_index(results: Sequence[ResultFile]) -> str:
@@ -161,9 +180,9 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], kind: str = 
     """A table as a block of HTML without empty lines; what is too wide can be scrolled by key."""
     top = "".join(f'<th scope="col">{html.escape(head)}</th>' for head in heads)
     body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    label = "facts" if kind == "facts" else "rows"
+    label = "facts" if kind == "facts" else f"rows by {', '.join(heads)}"
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{label}">\n'
+        f'<div class="wide" tabindex="0" role="group" aria-label="{html.escape(label)}">\n'
         f'<table class="docutils {kind}"><thead><tr>{top}</tr></thead>\n<tbody>\n{body}\n'
         "</tbody></table></div>"
     )
