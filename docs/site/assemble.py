@@ -4,8 +4,8 @@
 
 The tree is that of the repository, so that links between pages hold without being written anew:
 docs/, tutorials/, the pages at the top. Made are the tutorials (`docs.site.tutorial_pages`), the
-tables of results (`docs.site.results_pages`), the reference of the command line and of the API
-(`docs.site.cli_page`, `docs.site.api_pages`).
+tables of results (`docs.site.results_pages`), and the reference of the command line
+(`docs.site.cli_page`), of HTTP (`docs.site.http_page`) and of Python (`docs.site.api_pages`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from benchmarks.results_page import write_pages
 from docs.site.api_pages import write_api
 from docs.site.cli_page import cli_page
+from docs.site.http_page import http_page
 from docs.site.results_pages import write_results
 from docs.site.tutorial_pages import read_tutorial, tutorial_page
 from docs.site.tutorial_runs import recorded_run
@@ -49,6 +50,7 @@ def assemble(target: Path) -> None:
     write_results(ROOT / "benchmarks" / "results", target / "results")
     (target / "reference").mkdir()
     (target / "reference" / "cli.md").write_text(cli_page(), encoding="utf-8")
+    (target / "reference" / "http.md").write_text(http_page(), encoding="utf-8")
     packages = write_api(target / "reference")
     write_index(target / "reference" / "api.md", "Python API", _API, packages)
     derivations = sorted(path.stem for path in (target / "docs" / "method").glob("*.md"))

@@ -15,6 +15,7 @@ from tvm_hetero.util.documents import write_atomic
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 _WIDTH = 480
+_CHARACTER = 7.5  # of a text of 13 pixels
 _STYLE = """<style>
 text { font: 13px system-ui, sans-serif; fill: #1f2933; } .faint { fill: #5b6470; }
 .a { fill: #cfe0f7; } .b { fill: #f6d9bd; } .c { fill: #d3ead9; } .none { fill: #eef0f3; }
@@ -48,7 +49,15 @@ def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "")
 
 
 def _box(x: float, y: float, width: float, text: str, kind: str = "a", height: float = 30) -> str:
-    """A box with a text in its middle."""
+    """A box with a text in its middle.
+
+    Raises
+    ------
+    ValueError
+        If the text is wider than the box.
+    """
+    if len(text) * _CHARACTER > width:
+        raise ValueError(f"{text!r} needs a box of {len(text) * _CHARACTER:.0f}, not {width}")
     shape = f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="4"/>'
     return shape + _text(x + width / 2, y + height / 2 + 4.5, text)
 
@@ -125,7 +134,7 @@ def draw_policy() -> str:
             _box(345, 20, 120, "an alarm", "b"),
             _box(345, 85, 120, "who is slower?", "a"), _box(175, 85, 130, "solve for that", "a"),
             _box(15, 85, 120, "try it a while", "c"), _box(15, 145, 120, "better: kept", "c"),
-            _box(175, 145, 290, "worse: what it showed goes into the estimate", "none"),
+            _box(175, 145, 290, "worse: the estimate learns from it", "none"),
             _arrow((135, 35), (173, 35)), _arrow((305, 35), (343, 35)),
             _arrow((405, 50), (405, 83)),
             _arrow((345, 100), (307, 100)), _arrow((175, 100), (137, 100)),
@@ -140,16 +149,15 @@ def draw_serving() -> str:
     return _svg(
         "Queries are refused at the door or share the cores until they are answered", 190,
         [
-            _box(10, 30, 90, "query", "none"), _box(140, 20, 110, "the door:", "b", 50),
-            _text(195, 61, "in time?", kind="faint"),
+            _box(10, 30, 90, "query", "none"), _box(140, 20, 110, "in time?", "b", 50),
             _arrow((100, 45), (138, 45)), _arrow((250, 45), (288, 45)),
             _arrow((195, 70), (195, 118)), _box(120, 120, 150, "503, with a reason", "none"),
-            _text(195, 170, "and when to come back", kind="faint"),
+            _text(195, 170, "when to come back", kind="faint"),
             _box(290, 15, 80, "model A", "a"), _box(370, 15, 50, "B", "c"),
             _box(290, 50, 50, "A", "a"), _box(340, 50, 80, "B", "c"),
             _text(470, 35, "core 0", "end", "faint"), _text(470, 70, "core 1", "end", "faint"),
             _arrow((355, 82), (355, 118)), _box(310, 120, 90, "answer", "none"),
-            _text(355, 170, "as many cores as it needs", kind="faint"),
+            _text(360, 170, "by the cores it needs", kind="faint"),
         ],
     )  # fmt: skip
 

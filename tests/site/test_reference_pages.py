@@ -10,7 +10,9 @@ import typer
 
 from docs.site.api_pages import api_page, api_pages
 from docs.site.cli_page import cli_page
+from docs.site.http_page import http_page
 from tvm_hetero.cli.main import app
+from tvm_hetero.serve.http.openapi import whole_document
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = typer.main.get_command(app).commands
@@ -39,6 +41,17 @@ def test_a_default_is_told_and_what_has_to_be_given(sections):
     assert re.search(r"`--batch [^`]+` \| .*default: 1", sections["partition"])
     assert re.search(r"`-o, --output NET.hetero` \| .*\[required\]", sections["partition"])
     assert "```text\ntvm-hetero partition [OPTIONS] MODEL\n```" in sections["partition"]
+
+
+def test_every_route_and_every_object_of_the_server_is_told():
+    page, document = http_page(), whole_document()
+    for path, methods in document["paths"].items():
+        assert all(f"| `{method.upper()} {path}` |" in page for method in methods)
+    for name in document["components"]["schemas"]:
+        assert page.count(f"\n## {name}\n") == 1
+    assert "| `inputs` (required) | array of [InputTensor](#inputtensor) |" in page
+    assert "| `tvm-hetero-timeout-us` | header | integer | Microseconds" in page
+    assert "[InferRequest](#inferrequest)<br>`application/octet-stream`" in page
 
 
 def test_every_public_name_is_documented_once():

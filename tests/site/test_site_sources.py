@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import assemble, drawings
+from docs.site import assemble, check, drawings
 from docs.site.results_pages import html_table
 from tests.serve.page.conftest import browser  # noqa: F401  (a fixture)
 
@@ -72,3 +72,20 @@ def test_a_table_sorts_by_its_headings(browser, tmp_path):  # noqa: F811
 
 def test_the_script_that_sorts_is_short():
     assert len((SITE / "static" / "sort_tables.js").read_text().splitlines()) < 60
+
+
+def test_the_check_finds_what_is_wrong_with_a_page(browser, tmp_path):  # noqa: F811
+    (tmp_path / "bad.html").write_text(
+        "<!doctype html><html lang='en'><title>x</title><main><h1>x</h1><img src='data:,'>"
+        "<p style='width: 500px'>wide</p><p style='color: #ccc'>pale</p></main>"
+        "<script src='http://127.0.0.1:9/x.js'></script><script>nothing()</script>"
+    )
+    page = browser.new_page()
+    told = check.listen(page)
+    seen = list(check.page_faults(page, (tmp_path / "bad.html").as_uri()))
+    page.close()
+    assert any(fault.startswith("axe image-alt (critical)") for fault in seen)
+    assert any(fault.startswith("dark: axe color-contrast") for fault in seen)
+    assert any("pixels too wide for a phone" in fault for fault in seen)
+    assert "asks for http://127.0.0.1:9/x.js" in told
+    assert any("nothing is not defined" in fault for fault in told)
