@@ -100,7 +100,7 @@ tests: peers node-clients browser
 # random models against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all
 # solvers) against complete search (2,000
 # problems take 600 s), broken requests to a server, broken folders, files and artifacts, nodes lost, signals to
-# verbs: make fuzz SECONDS=36000
+# verbs, models at once on one cache: make fuzz SECONDS=36000
 SECONDS ?= 600
 fuzz: peers lm-eval locust
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
@@ -118,6 +118,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.artifacts --count 2000 --keep build/fuzz/artifacts
 	$(BIN)/python -m tests.fuzz.cluster_losses --rounds 20
 	$(BIN)/python -m tests.fuzz.signals --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.shared_cache --seconds $(SECONDS)
 
 bench: peers
 	$(BIN)/python -m benchmarks.kernels

@@ -31,7 +31,7 @@ from benchmarks.conforming.suite import suite_tests
 from benchmarks.conforming.variants import with_constants
 from benchmarks.execution.argument_types import names_of, pattern
 from benchmarks.kernel_cases.serial_threads import called, serial
-from tvm_hetero.cost_models.kernels_alone.profile_worker import sample
+from tvm_hetero.cost_models.kernels_alone.kernel_values import sample
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx, light_models

@@ -26,6 +26,7 @@ with the rule's (`tvm_hetero.cost_models.kernels_alone.choose_implementation`). 
 that of the fastest one that computes the right thing; which one it is goes with it
 (`tvm_hetero.problem.implementation_choice`). A candidate that crashes costs the rule nothing, and
 where the rule's own schedule cannot be run, TVM's default loop nest takes its place, however slow.
+A kernel for a GPU is used only if it computes what a CPU of this machine does.
 
 A kernel is its scheduled function, compared in full. The same function on another device is
 another measurement even where target and CPU are equal, since cores of one CPU may differ: big
@@ -45,8 +46,9 @@ from tvm_hetero.compiler.linking import linker_of
 from tvm_hetero.cost_models.in_network.costs import measure_in_place
 from tvm_hetero.cost_models.kernels_alone.candidates import Schedule
 from tvm_hetero.cost_models.kernels_alone.profile import Profile
-from tvm_hetero.cost_models.kernels_alone.profile_run import Setup, TargetRun
+from tvm_hetero.cost_models.kernels_alone.profile_run import measure_target
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
+from tvm_hetero.cost_models.kernels_alone.target_jobs import Setup, TargetJobs
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.cost_models.links.rpc_devices import measure_rpc_device
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
@@ -127,7 +129,8 @@ class ProfiledCosts:
                 self.profile.call_seconds[device.name] = measure_rpc_device(device, self.store).call
         setup = Setup(self.store, self.effort, self.schedule, self.decided)
         for group in _by_target(devices):
-            TargetRun(setup, self.profile, kernels, platform, group, progress).measure()
+            jobs = TargetJobs(setup, self.profile, kernels, platform, group[0], progress)
+            measure_target(jobs, group)
         result = self.profile.costs(kernels, devices)
         require_a_device(result, self.profile.reasons)
         return result

@@ -109,5 +109,9 @@ class SolverWarning(UserWarning):
     """A solver failed and another one's answer was given; the text names both."""
 
 
+class OutputWarning(UserWarning):
+    """Two builds of one model differ by more than rounding: compare both with the model."""
+
+
 class NodeLost(RunError):
     """A machine of a cluster died or stalled, and its state is gone: recover, and begin again."""

@@ -46,7 +46,7 @@ class KernelBench:
     """A device with compiled kernels, ready to run them; starts a new child when one is lost.
 
     `worker` is a child that was started already, and is the bench's to end from now on; `more`
-    compiles what `ensure` finds missing.
+    compiles what `ensure` finds missing; `host` has kernels for this machine's CPU (`check`).
     """
 
     def __init__(
@@ -57,9 +57,11 @@ class KernelBench:
         effort: SamplingPolicy,
         worker: Worker | None = None,
         more: Callable[[Mapping[KernelKey, PrimFunc]], Compiled] | None = None,
+        host: Compiled | None = None,
     ) -> None:
         self._device = device
         self._compiled = compiled
+        self._host = host if host is not None else Compiled()
         self._effort = effort
         self._worker = worker
         self._more = more
@@ -67,6 +69,7 @@ class KernelBench:
         self._open_question: dict[str, Any] = {
             "ask": "open",
             "libraries": [str(path) for path in compiled.libraries],
+            "host_libraries": [str(path) for path in self._host.libraries],
             "cores": list(worker_cores(device)),
             "device": list(dl_device(platform, device)),
         }
@@ -132,6 +135,24 @@ class KernelBench:
             raise NotMeasured(f"it has {len(pairs)} times for {len(keys)} implementations")
         return [timing_of(own) if reason is None else str(reason) for own, reason in pairs]
 
+    def check(self, host: KernelKey, key: KernelKey, func: PrimFunc) -> str | None:
+        """What is wrong with a kernel; None if it computes what its `host` twin does on a CPU.
+
+        Raises
+        ------
+        NotMeasured
+            If one of them is not compiled, or crashed, hung or failed on the way.
+        """
+        question = {
+            "ask": "check",
+            "function": self._symbol(key),
+            "host": _symbol_in(self._host, host),
+            **self._how(func, ()),
+        }
+        answer = self._ask(question, self._effort.time_limit + 4 * self._moving(func))
+        wrong = answer.get("wrong")
+        return None if wrong is None else str(wrong)
+
     def ensure(self, key: KernelKey, func: PrimFunc) -> None:
         """Compile a kernel that is not there yet; a child that is given it starts anew."""
         if key in self._compiled.symbols or key in self._compiled.failed or self._more is None:
@@ -144,9 +165,7 @@ class KernelBench:
         self._drop()
 
     def _symbol(self, key: KernelKey) -> str:
-        if key in self._compiled.failed:
-            raise NotMeasured(f"it cannot be compiled: {self._compiled.failed[key]}")
-        return self._compiled.symbols[key]
+        return _symbol_in(self._compiled, key)
 
     def _how(self, func: PrimFunc, cold: Sequence[int]) -> dict[str, Any]:
         effort = asdict(self._effort)
@@ -218,6 +237,12 @@ class KernelBench:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
+
+
+def _symbol_in(compiled: Compiled, key: KernelKey) -> str:
+    if key in compiled.failed:
+        raise NotMeasured(f"it cannot be compiled: {compiled.failed[key]}")
+    return compiled.symbols[key]
 
 
 def parameters(func: PrimFunc) -> list[dict[str, Any]]:

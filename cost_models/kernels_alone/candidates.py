@@ -8,7 +8,8 @@
     direct     where the rule is Winograd's and should not gain much
 
 and, where the rule is only the generic one, the loop nest as LLVM compiles it without optimising:
-never chosen, it says whether the others are right (`choose_implementation`).
+never chosen, it says whether the others are right (`choose_implementation`). On a device that is no
+CPU it is the kernel as a CPU computes it that says so, for every kernel.
 
 Where a kernel's contest is decided already, on fewer cores of the same kind, and the rule won it,
 the rule is measured alone.
@@ -67,6 +68,7 @@ class KernelJob:
     others : what is then measured in turns with it.
     plain : the loop nest that says what is right; None on a GPU, which cannot run it.
     reference : the same without LLVM's optimisations, where the rule leaves LLVM most to do.
+    host : the kernel for a CPU of this machine, where the target is none.
     """
 
     names: tuple[str, ...]
@@ -76,6 +78,7 @@ class KernelJob:
     others: tuple[KernelCandidate, ...]
     plain: KernelCandidate | None
     reference: KernelCandidate | None = None
+    host: KernelCandidate | None = None
 
     @property
     def key(self) -> KernelKey:
@@ -90,6 +93,7 @@ def make_jobs(
     store: CostStore,
     tell: Progress,
     decided: Mapping[KernelKey, str] = MappingProxyType({}),
+    host: Target | None = None,
 ) -> list[KernelJob]:
     """Schedule every kernel in all its ways; kernels that turn out equal are one job.
 
@@ -101,6 +105,7 @@ def make_jobs(
     tell : told of the progress.
     decided : the implementations of kernels, by the keys of their unscheduled functions, that won
         on other cores of the same kind.
+    host : a target of this machine's CPU, if `target` is none.
     """
     jobs: dict[KernelKey, KernelJob] = {}
     for done, kernel in enumerate(kernels, start=1):
@@ -110,6 +115,9 @@ def make_jobs(
             won = decided.get(kernel_key(kernel.func)) == RULE
             job = _alone if won else _job
             jobs[by_rule.key] = job(kernel, by_rule, target, schedule, store)
+            if host is not None:
+                on_host = _candidate(kernel, RULE, host, schedule)
+                jobs[by_rule.key] = replace(jobs[by_rule.key], host=on_host)
         else:
             jobs[by_rule.key] = replace(known, names=(*known.names, kernel.name))
         tell(f"schedule for {target_name(target)}", done, len(kernels))

@@ -14,6 +14,10 @@ Where a rule leaves the loops to LLVM, LLVM itself is not trusted: version 22.1 
 moduli wrongly (`tvm_hetero.kernels.cpu.counter_modulo`), and then rule and plain nest may be wrong
 alike. There all first meet the plain nest as LLVM compiles it without optimising. That is some
 fifty times as slow, so kernels that take long are not checked so.
+
+On a device that is no CPU every kernel first meets what a CPU of this machine computes: compilers
+and schedules for GPUs have been wrong in ways that no one sees in their text (docs/gpus.md). What
+cannot be compared is not used.
 """
 
 from __future__ import annotations
@@ -56,9 +60,12 @@ def choose_implementation(
     """Measure all candidates of a job against its rule, whose time is `known`."""
     verdict = ImplementationVerdict(dict(known))
     _check(job, verdict, bench)
+    _check_against_host(job, verdict, bench)
     for candidate in job.others:
         if RULE in verdict.refused:
             break  # wrong, so there is nothing to compare with; the plain nest has its time
+        if candidate.implementation in verdict.refused:
+            continue
         keys, seconds = [job.key, candidate.key], verdict.times[RULE].seconds
         try:
             rule, other = bench.compare(keys, job.by_rule.func, job.cold, seconds)
@@ -95,6 +102,20 @@ def _check(job: KernelJob, verdict: ImplementationVerdict, bench: KernelBench) -
             verdict.refuse(candidate.implementation, _differs(answer, _UNOPTIMIZED))
         if RULE not in verdict.refused:
             return
+
+
+def _check_against_host(job: KernelJob, verdict: ImplementationVerdict, bench: KernelBench) -> None:
+    """Refuse what computes something else than a CPU does, or cannot be compared with it."""
+    if job.host is None:
+        return
+    for candidate in (job.by_rule, *job.others):
+        try:
+            wrong = bench.check(job.host.key, candidate.key, candidate.func)
+            reason = wrong and _differs(wrong, "a CPU does")
+        except NotMeasured as failure:
+            reason = f"it cannot be compared with what a CPU computes: {failure}"
+        if reason:
+            verdict.refuse(candidate.implementation, reason)
 
 
 def _decide(

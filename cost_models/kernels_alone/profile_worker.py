@@ -4,7 +4,8 @@ tvm_hetero.cost_models.kernels_alone.profile_worker``.
 It answers questions (lines of JSON, see `tvm_hetero.processes.child_server`): ``compile`` builds
 some kernels (a second core's share of that work), ``open`` pins it to a device's cores and loads
 compiled kernels, ``measure`` runs one of them, and ``compare`` runs several implementations of
-one, in turns, and says which of them compute something else. A kernel may take this process down
+one, in turns, and says which of them compute something else; ``check`` says whether a kernel for a
+GPU computes what one for the CPU does. A kernel may take this process down
 with it; the parent starts another one. For a board that is reached by RPC, ``open`` connects to it
 and takes the kernels there; they run on the board and are timed by it.
 
@@ -16,30 +17,29 @@ is for `tvm_hetero.cost_models.kernels_alone.sampling` to say.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tvm_hetero.cost_models.kernels_alone.kernel_values import (
+    find_difference,
+    sample,
+    signed_sample,
+)
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy, next_repeats, still_in
 from tvm_hetero.processes.child_server import serve
 from tvm_hetero.rpc_devices.session import RpcDeviceSession
 
 CPU = 1
-# Values of a tensor that are drawn; a larger one repeats them. Drawing the 100 million of VGG-19's
-# first dense layer, round by round, took longer than running it. A prime: no row equals the next.
-_DISTINCT = 1_048_573
 _PREPARE = "tvm_hetero.profile.prepare"
 # How many times as slow a first call may be; both meet cold caches and fresh pages.
 _HOPELESS = 20.0
-# By how much of the largest value two right outputs may differ, by bytes of a value: sums in
-# another order, of up to some ten thousand values.
-_TOLERANCE = {1: 0.3, 2: 0.03, 4: 1e-4}
+# How often a kernel on a GPU meets the same values.
+_CHECKS = 2
 # One thread for each core, in the order of the list (TVM's ThreadGroup::kSpecifyOneCorePerThread).
 _ONE_CORE_PER_THREAD = -2
 # (seed, shape, dtype) -> data
@@ -65,63 +65,13 @@ class WorkerCall:
     seconds: float
 
 
-def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
-    """Data to run a kernel on: the same for the same arguments.
-
-    Floats are between 0.1 and 1: zeros would hide denormals and let hardware cut corners, and
-    negative ones have no logarithm. Integers are 0, since most are indices, and kernels refuse
-    those out of bounds; truth values are random.
-    """
-    if dtype == "bool":
-        return np.random.default_rng(seed).random(shape) < 0.5
-    kind = np.dtype(_numpy_name(dtype))
-    if kind.kind in "iu":
-        return np.zeros(shape, kind)
-    size = math.prod(shape)
-    values = _drawn(seed)[: min(size, _DISTINCT)].astype(kind)
-    return np.resize(values, shape) if size else values.reshape(shape)
-
-
-@lru_cache(maxsize=16)
-def _drawn(seed: int) -> np.ndarray[Any, Any]:
-    """Values between 0.1 and 1. Drawn once: kernels are measured in rounds, each of which draws."""
-    values = np.random.default_rng(seed).random(_DISTINCT, np.float32)
-    values = values * np.float32(0.9) + np.float32(0.1)
-    values.flags.writeable = False
-    return values
-
-
-def signed_sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
-    """Data to compare implementations on: as `sample`, with both signs, and bytes that differ.
-
-    What a relu cuts off must be seen. Square roots and logarithms then are NaN here and there, of
-    one implementation as of the other. 8-bit integers are quantities; wider ones may be indices.
-    """
-    values = sample(seed, shape, dtype)
-    generator = np.random.default_rng([seed, 1])
-    if values.dtype.kind == "b":
-        return values
-    if values.dtype.kind in "iu":
-        wide = values.dtype.itemsize > 1
-        return values if wide else generator.integers(0, 100, shape).astype(values.dtype)
-    signs = generator.random(min(values.size, _DISTINCT), np.float32) < 0.5
-    return np.where(np.resize(signs, shape), -values, values).astype(values.dtype)
-
-
-def _numpy_name(dtype: str) -> Any:
-    if dtype in {"float16", "float32", "float64"} or dtype.startswith(("int", "uint")):
-        return dtype
-    import ml_dtypes
-
-    return getattr(ml_dtypes, dtype)
-
-
 @dataclass
 class ProfileSession:
     """What ``open`` has set up."""
 
     board: RpcDeviceSession | None = None
     modules: list[Any] = field(default_factory=list)
+    on_host: list[Any] = field(default_factory=list)
     device: Any = None
     cold: list[int] = field(default_factory=list)
 
@@ -142,17 +92,20 @@ class ProfileSession:
                 import tvm  # noqa: F401  # which takes seconds that shall not count as a board's
 
                 return {"ok": True}
-            case "open" if "remote" in question:
-                self.open_board(question)
-                return {"ok": True}
             case "open":
-                self.open(question["libraries"], question["cores"], question["device"])
+                if "remote" in question:
+                    self.open_board(question)
+                else:
+                    self.open(question["libraries"], question["cores"], question["device"])
+                self.open_host(question.get("host_libraries", ()))
                 return {"ok": True}
             case "measure":
                 return {"times": self.measure(_run(question, question["function"]))}
             case "compare":
                 functions = question["functions"]
                 return self.compare([_run(question, name) for name in functions])
+            case "check":
+                return {"wrong": self.check(_run(question, question["function"]), question["host"])}
         raise ValueError(f"unknown question {question['ask']!r}")
 
     def open(self, libraries: Sequence[str], cores: Sequence[int], device: Sequence[int]) -> None:
@@ -172,6 +125,12 @@ class ProfileSession:
         self.board = RpcDeviceSession(question)
         self.device = self.board.device
         self.modules = [self.board.load(path) for path in question["libraries"]]
+
+    def open_host(self, libraries: Sequence[str]) -> None:
+        """Load kernels for this machine's CPU."""
+        import tvm
+
+        self.on_host = [tvm.runtime.load_module(path) for path in libraries]
 
     def measure(self, run: KernelRun) -> list[float]:
         """Run one kernel on random data; seconds of each repeat."""
@@ -201,17 +160,39 @@ class ProfileSession:
                 times[i] += self._repeats(runs[i], args, 1)
         return {"times": times, "wrong": wrong}
 
+    def check(self, run: KernelRun, host: str) -> str | None:
+        """What is wrong with a kernel on the device, beside the CPU's function `host`.
+
+        Each kind of values is taken several times: what is wrong by chance may be right once.
+        """
+        import tvm
+
+        function = self._function(run)[run.function]
+        right = next(m for m in self.on_host if m.implements_function(host))[host]
+        for draw in (signed_sample, sample):
+            args = self._arguments(run, draw, tvm.cpu())
+            right(*args)
+            expected = [arg.numpy() for arg in args]
+            for _ in range(_CHECKS):
+                found = self._arguments(run, draw)
+                function(*found)
+                self.device.sync()
+                if wrong := find_difference(expected, [arg.numpy() for arg in found]):
+                    return wrong
+        return None
+
     def _function(self, run: KernelRun) -> Any:
         return next(m for m in self.modules if m.implements_function(run.function))
 
-    def _arguments(self, run: KernelRun, draw: Draw = sample) -> list[Any]:
+    def _arguments(self, run: KernelRun, draw: Draw = sample, device: Any = None) -> list[Any]:
         import tvm
 
         arrays = [draw(i, p["shape"], p["dtype"]) for i, p in enumerate(run.parameters)]
         for array, parameter in zip(arrays, run.parameters, strict=True):
             if "value" in parameter:
                 array.fill(parameter["value"])
-        return [tvm.runtime.tensor(array, self.device) for array in arrays]
+        where = self.device if device is None else device
+        return [tvm.runtime.tensor(array, where) for array in arrays]
 
     def _first_call(self, run: KernelRun) -> WorkerCall:
         """Call a function once; all arguments afterwards: which are outputs need not be known."""
@@ -248,26 +229,6 @@ def compile_library(module: str, library: str) -> dict[str, Any]:
 
     build_file(module, library)
     return {"ok": True}
-
-
-def find_difference(
-    expected: Sequence[np.ndarray[Any, Any]], found: Sequence[np.ndarray[Any, Any]]
-) -> str | None:
-    """What is wrong with `found`; None where it is `expected`, but for rounding."""
-    for i, (one, other) in enumerate(zip(expected, found, strict=True)):
-        if one.dtype.kind in "iub":
-            if not np.array_equal(one, other):
-                return f"tensor {i} differs in {np.count_nonzero(one != other)} values"
-            continue
-        # float32 knows all float16 and bfloat16, and numpy's functions know float32.
-        a, b = (x if x.dtype.itemsize > 4 else x.astype(np.float32) for x in (one, other))
-        if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return f"tensor {i} has values that are not finite"
-        largest = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
-        off = np.max(np.abs(a - b), initial=0.0, where=np.isfinite(a))
-        if off > _TOLERANCE[min(one.dtype.itemsize, 4)] * largest:
-            return f"tensor {i} is off by {off:.3g}, its largest value is {largest:.3g}"
-    return None
 
 
 def _turn(

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Part of every key: raise it when the way of measuring changes, so that old times are not used.
 METHOD = "profiled/3"
+# Of what is no CPU: its kernels have been compared with a CPU's.
+_COMPARED = "compared"
 
 
 def kernel_key(func: PrimFunc, cold: Iterable[int] = ()) -> KernelKey:
@@ -48,7 +50,7 @@ def place_of(platform: Platform, device: Device) -> MeasuringPlace:
         processor = f"{tvm.device(device.kind, number).device_name} in {processor}"
     return MeasuringPlace(
         target=str(device_target(device)),
-        versions=f"{METHOD}, tvm {tvm.__version__}",
+        versions=f"{METHOD if kind == CPU else f'{METHOD}, {_COMPARED}'}, tvm {tvm.__version__}",
         processor=processor,
         cores=worker_cores(device),
     )

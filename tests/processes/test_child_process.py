@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.waiting import eventually
-from tvm_hetero.cost_models.kernels_alone.profile_worker import sample, signed_sample
+from tvm_hetero.cost_models.kernels_alone.kernel_values import sample, signed_sample
 from tvm_hetero.processes import child_process
 from tvm_hetero.processes.child_process import Worker, WorkerLost
 

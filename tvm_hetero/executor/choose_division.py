@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.executor.choose_variant import measure_executors
+from tvm_hetero.executor.compare_outputs import compare_outputs
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.units import format_seconds
@@ -39,6 +40,7 @@ def quickest_division(executables: Sequence[Executable]) -> Executable:
             division_text(each.problem.platform): stack.enter_context(Executor(each))
             for each in executables
         }
+        compare_outputs(executors)
         measured = measure_executors(executors, executables[0].schedule.kind)
     best = min(range(len(executables)), key=lambda i: list(measured.values())[i])
     chosen = executables[best]

@@ -3,8 +3,9 @@
 A plan that is better on paper only is of no use, so predictions do not decide this. Both variants
 run here, in turns, on random inputs, and the quicker one becomes the default: by the seconds that
 one batch takes where the objective is latency, by the seconds per batch of a pipeline where it is
-throughput. Energy and cost are no matter of time alone and are not judged by it; and what is
-built for another machine cannot be measured on this one. Then the plan runs, as it was asked for.
+throughput. Their outputs are compared, too. Energy and cost are no matter of time alone and are not
+judged by it; and what is built for another machine cannot be measured on this one. Then the plan
+runs, as it was asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
 from tvm_hetero.errors import ArtifactError, PlatformError
+from tvm_hetero.executor.compare_outputs import compare_outputs
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner, measure_in_turns
 from tvm_hetero.util.units import format_seconds
@@ -44,12 +46,15 @@ class Decision:
     kind : the objective that was measured.
     measured : median seconds per batch of each variant; nothing where they were not compared.
     reason : why they were not compared; empty if they were.
+    difference : between the variants' outputs on the same inputs, as a share of the largest value
+        (`tvm_hetero.executor.compare_outputs`); None where they were not compared, or infinite.
     """
 
     chosen: str
     kind: str
     measured: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
+    difference: float | None = None
 
     @property
     def gain(self) -> float | None:
@@ -106,10 +111,12 @@ def compare(executable: Executable) -> Decision:
         except (ArtifactError, PlatformError) as error:
             reason = f"it was built for a machine that is not here: {error}"
             return Decision(PARTITION, kind, reason=reason)
+        difference = compare_outputs(executors)
         measured = measure_executors(executors, kind)
     # Of equals the simpler one: it leaves the other devices free.
     chosen = PARTITION if measured[PARTITION] < measured[SINGLE] else SINGLE
-    return Decision(chosen, kind, measured)
+    known = difference if math.isfinite(difference) else None
+    return Decision(chosen, kind, measured, difference=known)
 
 
 def _obstacle(executable: Executable) -> str:

@@ -22,7 +22,7 @@ from tests.cost_models.kernel_samples import (
 )
 from tests.kernels.cpu.test_counter_modulo import repetition
 from tests.kernels.helpers import AVX512, runs_here
-from tvm_hetero.cost_models.kernels_alone.profile_worker import find_difference
+from tvm_hetero.cost_models.kernels_alone.kernel_values import find_difference
 from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.profiled import ProfiledCosts
 from tvm_hetero.cost_models.protocol import ProfileWarning

@@ -1,0 +1,81 @@
+"""Kernels of a device that is no CPU are used if they compute what a CPU does.
+
+The device that is tested is a CPU, too, of another target, whose wrong schedules are planted: what
+is compared, and what becomes of it, is the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tvm
+from tvm.target import Target
+
+from tests.cost_models.kernel_samples import LLVM, here, scaling, segfaulting, sleeping, unbuildable
+from tvm_hetero.cost_models.kernels_alone.candidates import make_jobs
+from tvm_hetero.cost_models.kernels_alone.profile import Profile
+from tvm_hetero.cost_models.kernels_alone.profile_run import measure_target
+from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
+from tvm_hetero.cost_models.kernels_alone.target_jobs import Setup, TargetJobs, host_target
+from tvm_hetero.cost_models.protocol import ProfileWarning
+from tvm_hetero.cost_models.store import CostStore
+from tvm_hetero.devices.target import device_target
+from tvm_hetero.kernels.tir.implementation_attr import RULE, RULE_ATTR, without_implementation
+from tvm_hetero.passes.kernel import Kernel
+from tvm_hetero.platform import Device, Platform
+
+HASTY = SamplingPolicy(budget=0.001, rounds=1, time_limit=6.0)
+PLATFORM = here()
+HOST = Target({**LLVM, "mcpu": "x86-64-v3"})
+COPY = sleeping()
+# What each kernel is on the device and on the host.
+WAYS = {
+    "right": (COPY, COPY),
+    "wrong": (scaling(factor=1.001), COPY),
+    "rounded": (scaling(factor=1.00001), COPY),
+    "no twin": (COPY, unbuildable()),
+    "its twin dies": (COPY, segfaulting()),
+}
+
+
+def schedule(func: tvm.tirx.PrimFunc, target: Target) -> tvm.tirx.PrimFunc:
+    """What `WAYS` say of a kernel, told by its attribute ``kernel``."""
+    name = str(func.attrs["kernel"])
+    made = WAYS[name][str(target.attrs["mcpu"]) == HOST.attrs["mcpu"]].func
+    return without_implementation(made).with_attr("kernel", name).with_attr(RULE_ATTR, "planted")
+
+
+def profile(store: CostStore) -> Profile:
+    """All kernels, on a device that is taken for none of this machine's CPU."""
+    kernels = [Kernel(name, COPY.func.with_attr("kernel", name)) for name in WAYS]
+    setup, profile = Setup(store, HASTY, schedule), Profile()
+    target = TargetJobs(setup, profile, kernels, PLATFORM, PLATFORM.devices[0], None)
+    assert target.host is None and all(job.host is None for job in target.jobs)
+    target.host = HOST
+    target.jobs = make_jobs(kernels, target.target, schedule, store, target.tell, host=HOST)
+    measure_target(target, PLATFORM.devices)
+    return profile
+
+
+def test_what_differs_from_the_cpu_or_cannot_be_compared_is_left_out(tmp_path: Path) -> None:
+    """Also the second time: no time of it comes back out of the store."""
+    for runs in (len(WAYS), len(WAYS) - 2):
+        with pytest.warns(ProfileWarning) as told:
+            found = profile(CostStore(tmp_path / "costs.sqlite"))
+        assert {name for name, _ in found.choices} == {"right", "rounded"}
+        assert all(choice.implementation == RULE for choice in found.choices.values())
+        assert set(found.reasons) == {"wrong", "no twin", "its twin dies"}
+        assert "something else than a CPU does: tensor 1 is off by" in found.reasons["wrong"]
+        assert "cannot be compared" in found.reasons["no twin"]
+        assert "SIGSEGV" in found.reasons["its twin dies"]
+        assert found.runs == runs
+        assert any("'wrong' on device 'cpu0'" in str(each.message) for each in told)
+
+
+def test_the_cpu_is_one_of_this_machine() -> None:
+    gpu = Device("gpu", target={"kind": "cuda", "arch": "sm_90"})
+    elsewhere = Device("far", target=LLVM, cores=(100_000,))
+    both = Platform(devices=(gpu, elsewhere, *PLATFORM.devices))
+    assert str(host_target(both)) == str(device_target(PLATFORM.devices[0]))
+    assert host_target(Platform(devices=(gpu, elsewhere))).kind.name == "llvm"
