@@ -4,12 +4,11 @@ Sphinx, its theme and MyST have an environment of their own (build/docs_env). Do
 importing the package, so that what is installed for it (.venv) is looked at after that.
 """
 
-import os
 import site
 import sys
 from pathlib import Path
 
-ROOT = Path(os.environ.get("TVM_HETERO_ROOT", Path(__file__).resolve().parents[2]))
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 for folder in sorted((ROOT / ".venv" / "lib").glob("python*/site-packages")):
     site.addsitedir(str(folder))

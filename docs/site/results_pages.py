@@ -159,9 +159,9 @@ def results_index(results: Sequence[ResultFile]) -> str:
     toc = "\n".join(["```{toctree}", ":hidden:", "", "performance", "scheduling",
                      *(each.name for each in results), "```"])  # fmt: skip
     text = (
-        "Every figure on this site comes from one of these files, or from the run whose output it "
-        "stands in. A heading sorts by its column; each file has a page with all of its rows. "
-        "Dates and commits are those that the file gives, else those of its last change."
+        "What was measured, and is told on this site, comes from these files; what a tutorial "
+        "prints, from its own run. A heading sorts by its column; each file has a page with all of "
+        "its rows. Dates and commits are those that the file gives, else those of its last change."
     )
     words = "[With words](performance.md): goals, kernels, models, plans, executor and decoders; "
     words += "[schedules and bounds](scheduling.md)."

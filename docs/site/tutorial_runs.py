@@ -25,7 +25,7 @@ from tvm_hetero.report.schedule.text import plan_chart
 from tvm_hetero.util.documents import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 900.0  # that a script may take; the longest takes two minutes
+_SECONDS = 900.0  # that a script may take
 
 
 def recorded_run(script: Path, runs: Path, pages: Path) -> RecordedRun:
@@ -58,7 +58,7 @@ def _run(script: Path, folder: Path, digest: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    load = os.getloadavg()[0]  # of other programs
+    load = os.getloadavg()[0]  # of other programs: nothing runs here yet
     done = subprocess.run(
         [sys.executable, str(script)], cwd=folder, timeout=_SECONDS, text=True,
         capture_output=True, env={**os.environ, "PYTHONPATH": paths, "PYTHONWARNINGS": "ignore"},
@@ -66,7 +66,7 @@ def _run(script: Path, folder: Path, digest: str) -> None:
     if done.returncode != 0:
         raise RuntimeError(f"{script.name} ended with status {done.returncode}:\n{done.stderr}")
     where = f"{read_processor().name}, {len(os.sched_getaffinity(0))} cores, "
-    where += f"of which other programs had {load:.1f}, "
+    where += f"load {load:.1f} before, "
     where += f"{datetime.date.today().isoformat()}, commit {commit_name()}"
     record = {"script": digest, "where": where, "output": done.stdout}
     write_atomic(folder / "record.json", json.dumps(record, indent=1))
