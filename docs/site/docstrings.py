@@ -34,15 +34,38 @@ def _entry(names: list[str], text: str) -> list[str]:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Run before napoleon, whose priority is 500."""
+    """Run before and after napoleon, whose priority is 500."""
     from sphinx.domains.python import PyObject
 
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"  # what they are called in docstrings
+    values = ValueDocstrings()
+    app.connect("autodoc-process-docstring", values.keep, priority=300)
     app.connect("autodoc-process-docstring", _process, priority=400)
+    app.connect("autodoc-process-docstring", values.restore, priority=600)
     return {"parallel_read_safe": True}
 
 
 def _process(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
     lines[:] = split_entries(lines)
+
+
+class ValueDocstrings:
+    """Keeps docstrings of properties from napoleon, to which what stands before a colon is a type."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[str]] = {}
+
+    def keep(
+        self, app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]
+    ) -> None:
+        """Before napoleon."""
+        if what in ("property", "attribute", "data"):
+            self._kept[name] = list(lines)
+
+    def restore(
+        self, app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]
+    ) -> None:
+        """After it."""
+        lines[:] = self._kept.pop(name, lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.site.docstrings import split_entries
+from docs.site.docstrings import ValueDocstrings, split_entries
 from docs.site.finish import copy_files, mend
 
 DOCSTRING = """Do it.
@@ -34,6 +34,17 @@ def test_what_is_no_section_stays_as_it_is():
     text = ["Seconds : no section.", "", "x : y"]
     assert split_entries(text) == text
     assert split_entries([]) == []
+
+
+def test_a_propertys_text_may_have_a_colon():
+    values, lines = ValueDocstrings(), ["The kind: llvm."]
+    values.keep(None, "property", "a.kind", None, None, lines)
+    lines[:] = [":type: The kind"]  # napoleon
+    values.restore(None, "property", "a.kind", None, None, lines)
+    assert lines == ["The kind: llvm."]
+    values.keep(None, "function", "f", None, None, lines)
+    values.restore(None, "function", "f", None, None, lines)
+    assert lines == ["The kind: llvm."]
 
 
 def test_pages_are_mended_once():
