@@ -52,7 +52,7 @@ def _process(app: Any, what: str, name: str, obj: object, options: Any, lines: l
 
 
 class ValueDocstrings:
-    """Keeps docstrings of properties from napoleon, to which what stands before a colon is a type."""
+    """Keeps napoleon from properties: it takes what stands before a colon for a type."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[str]] = {}
