@@ -22,7 +22,7 @@ def http_page() -> str:
         "Made from `/openapi.json`, which each server has. How models are asked: "
         "[Open Inference Protocol](../docs/open-inference.md); texts: [OpenAI](../docs/openai.md).",
         "## Routes",
-        _table(("request", "what it does", "takes", "gives"), _routes(document)),
+        _table(("request", "what it does", "body → answer"), _routes(document)),
         "## Parameters",
         _table(
             ("name", "in", "type", "meaning"), map(_parameter, components["parameters"].values())
@@ -37,14 +37,17 @@ def _routes(document: Node) -> Iterable[tuple[str, ...]]:
     """A row for each request: method and path, summary, body, answer."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            takes = _bodies(operation.get("requestBody", {}))
-            gives = _bodies(operation.get("responses", {}).get("200", {}))
-            yield f"`{method.upper()} {path}`", operation.get("summary", ""), takes, gives
+            bodies = (
+                operation.get("requestBody", {}),
+                operation.get("responses", {}).get("200", {}),
+            )
+            exchange = " → ".join(filter(None, map(_bodies, bodies)))
+            yield f"`{method.upper()} {path}`", operation.get("summary", ""), exchange
 
 
 def _bodies(node: Node) -> str:
     """The kinds of bodies; of JSON its schema."""
-    return "<br>".join(
+    return ", ".join(
         _type(content["schema"]) if kind == "application/json" else f"`{kind}`"
         for kind, content in node.get("content", {}).items()
     )

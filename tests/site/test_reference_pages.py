@@ -51,7 +51,7 @@ def test_every_route_and_every_object_of_the_server_is_told():
         assert page.count(f"\n## {name}\n") == 1
     assert "| `inputs` (required) | array of [InputTensor](#inputtensor) |" in page
     assert "| `tvm-hetero-timeout-us` | header | integer | Microseconds" in page
-    assert "[InferRequest](#inferrequest)<br>`application/octet-stream`" in page
+    assert "[InferRequest](#inferrequest), `application/octet-stream`" in page
 
 
 def test_every_public_name_is_documented_once():
