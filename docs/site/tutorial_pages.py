@@ -148,13 +148,14 @@ def tutorial_page(tutorial: Tutorial, run: RecordedRun) -> str:
 
 
 def _left_behind(run: RecordedRun) -> list[str]:
-    """Pictures of plans that were made, and links to pages that were written."""
+    """Pictures of plans that were made, and pages that were written."""
     parts = ["## What it left behind"] if run.pictures or run.pages else []
     for file, shows in run.pictures:
         parts += [f"![{shows}]({file})", f"*{shows}.*"]
-    if run.pages:
-        links = ", ".join(f'<a href="{file}">{Path(file).name}</a>' for file in run.pages)
-        parts.append(f"The page that it wrote, as it is: {links}.")
+    for file in run.pages:
+        name = Path(file).name
+        frame = f'<iframe class="report" src="{file}" title="{name}" loading="lazy"></iframe>'
+        parts += [f'The page that it wrote, <a href="{file}">{name}</a>:', frame]
     return parts
 
 
