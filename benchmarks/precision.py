@@ -33,10 +33,10 @@ from benchmarks.models import in_turns, logits_of, model_parser, models_asked
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
 from tvm_hetero.pipeline.options import ACCURACY, PartitionOptions
 from tvm_hetero.pipeline.partition import partition
-from tvm_hetero.pipeline.precision.output_error import largest_relative_error
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32, PRECISIONS
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"

@@ -34,8 +34,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.models import two_cpus
 from tvm_hetero.artifact.read import load_artifact
-from tvm_hetero.executor.compare_outputs import relative_difference
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.executor.tensors import as_array
 
 ROOT = Path(__file__).parents[2]
@@ -144,7 +144,7 @@ def value_faults(folder: Path, name: str) -> Iterator[str]:
         inputs = executor.random_inputs(0)
         found = [as_array(value) for value in executor.run(inputs)]
     session = onnxruntime.InferenceSession(folder / f"{name}.onnx")
-    off = relative_difference(found, session.run(None, inputs))
+    off = largest_relative_error(session.run(None, inputs), found)
     if off > TOLERANCE:
         yield f"its output is off by {off:.3g} of the largest value"
 

@@ -16,22 +16,23 @@ from tvm import relax
 
 from tests.cli.invoke import tvm_hetero
 from tests.kernels.helpers import ZEN4, model, random, runs_here
-from tests.models import PLAIN, two_cpus
+from tests.models import PLAIN, random_schedule, two_cpus
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.reference_vm import ReferenceVM
 from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.passes.annotate_devices import annotate_devices
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.narrow_tasks import is_narrow
 from tvm_hetero.passes.precision_promise import promise_of
 from tvm_hetero.pipeline.given_plan import place_given
 from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 from tvm_hetero.pipeline.options import PartitionOptions
-from tvm_hetero.pipeline.partition import Partition, partition
-from tvm_hetero.pipeline.precision.output_error import largest_relative_error
+from tvm_hetero.pipeline.partition import Partition, make_problem, partition
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.cost import Cost
@@ -166,13 +167,39 @@ def test_outputs_that_are_no_numbers_are_never_taken() -> None:
 
 
 def test_platforms_without_the_instruction_are_refused_or_stay_in_float32() -> None:
-    with pytest.raises(UsageError, match=r"device 'little' .x86-64-v2. has no instruction"):
+    with pytest.raises(UsageError, match=r"no device has an instruction .*: 'little' .x86-64-v2."):
         divided(replace(ONE, devices=(replace(LITTLE, target=PLAIN),)), precision="bfloat16")
     result = divided(two_cpus(), precision="auto")
     promise = promise_of(result.placed.placed)
     assert promise is not None and not promise.tasks and "'big'" in promise.reason
     assert not any(is_narrow(task.op) for task in result.problem.tasks)
     assert promise_of(divided(two_cpus()).placed.placed) is None
+
+
+def test_a_gpu_beside_them_is_refused_by_its_name() -> None:
+    gpu = replace(BIG, name="gpu", target={"kind": "cuda", "arch": "sm_90"}, cores=())
+    with pytest.raises(UsageError, match=r"device 'gpu' .cuda. has no kernels in bfloat16"):
+        divided(replace(ONE, devices=(*ONE.devices, gpu)), precision="bfloat16")
+
+
+@HERE
+def test_a_cpu_without_the_instruction_computes_the_same_beside_one_that_has_it() -> None:
+    old = replace(LITTLE, target={"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1})
+    mixed = replace(two_cpus(), devices=(*ONE.devices, old))
+    asked = PartitionOptions(cost_model=Halving(), precision="bfloat16")
+    found = make_problem(MODULE, mixed, asked)
+    assert all(is_narrow(task.op) for task in found.problem.tasks if task.op)
+    expected, plain = (outputs(divided(precision=p), 1) for p in ("bfloat16", "float32"))
+    used = set()
+    for seed in range(3):
+        schedule = random_schedule(found.problem, seed)
+        used |= {each.device for each in schedule.executions}
+        with Executor(build(annotate_devices(found.module, found.problem, schedule))) as executor:
+            values = [tensor.numpy() for tensor in executor.run(executor.random_inputs(1))]
+        # The same rounded numbers, summed up in another order; float32 is further away.
+        assert largest_relative_error(expected, values) < 1e-5
+        assert largest_relative_error(plain, values) > 1e-4
+    assert used == {BIG.name, LITTLE.name}
 
 
 @pytest.mark.parametrize(

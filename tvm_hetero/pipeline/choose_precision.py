@@ -1,9 +1,12 @@
 """The steps that decide which tasks are computed in bfloat16.
 
-Kernels in bfloat16 are measured beside those of float32. Tasks whose kernel is quicker so, on the
-device where it is quickest in float32, may be chosen: all of them (``bfloat16``), or those that
-gain the most within an error (``auto``, `tvm_hetero.pipeline.precision.choose_tasks`). The module
-is then rewritten (`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
+Kernels in bfloat16 are measured beside those of float32, on each device. Tasks whose kernel is
+quicker so, each on the device where it is quickest, may be chosen: all of them (``bfloat16``), or
+those that gain the most within an error (``auto``, `tvm_hetero.pipeline.precision.choose_tasks`).
+The module is then rewritten (`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
+
+A CPU that lacks the instruction multiplies rounded numbers by other ones, which takes longer than
+float32 does: its costs say so, and the scheduler gives it the other tasks.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner, check_inputs
 from tvm_hetero.pipeline.precision.output_error import metric_name
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.implementation_choice import Timing, beats
 from tvm_hetero.problem.precision_promise import BFLOAT16, FLOAT32, PrecisionPromise
 
@@ -59,8 +63,8 @@ def find_narrow_kernels(job: Job) -> None:
     job.unable = _without_instruction(job)
     if job.unable and job.options.precision == BFLOAT16:
         raise UsageError(
-            f"precision bfloat16: {job.unable}; leave the device out of the platform, or take auto "
-            "(which stays in float32 there) or float32"
+            f"precision bfloat16: {job.unable}; change the platform, or take auto (which stays in "
+            "float32 there) or float32"
         )
     job.narrow = {} if job.unable else narrow_kernels(job.tasks)
 
@@ -89,12 +93,21 @@ def _check(job: Job) -> None:
 
 
 def _without_instruction(job: Job) -> str:
-    """Which device does not multiply bfloat16; empty if all do."""
-    for device in job.platform.devices:
-        if device.target is not None and not computes_bfloat16(device_target(device)):
-            what = device.target.get("mcpu", device.target.get("kind"))
-            return f"device {device.name!r} ({what}) has no instruction for products of bfloat16"
-    return ""
+    """Which device is not for bfloat16; empty if all are CPUs, of which one multiplies it."""
+    devices = [device for device in job.platform.devices if device.target is not None]
+    without = [device for device in devices if not computes_bfloat16(device_target(device))]
+    others = [device for device in without if device.kind != "llvm"]
+    if others:
+        return f"device {others[0].name!r} ({others[0].kind}) has no kernels in bfloat16"
+    if len(without) < len(devices):
+        return ""
+    names = ", ".join(f"{device.name!r} ({_processor(device)})" for device in without)
+    return f"no device has an instruction for products of bfloat16: {names}"
+
+
+def _processor(device: Device) -> str:
+    target = device.target or {}
+    return str(target.get("mcpu", target.get("kind")))
 
 
 def kernels_to_measure(job: Job) -> Sequence[Kernel]:
@@ -156,9 +169,9 @@ def _gains(job: Job, times: Times) -> dict[str, float]:
         row, other = times.get(kernel, {}), times.get(narrow_name(kernel), {})
         if kernel not in job.narrow or not row or not other:
             continue
-        device = _quickest(row)
-        if device in other and beats(other[device], row[device]):
-            gains[task] = row[device].seconds - other[device].seconds
+        wide, short = row[_quickest(row)], other[_quickest(other)]
+        if beats(short, wide):
+            gains[task] = wide.seconds - short.seconds
     return gains
 
 

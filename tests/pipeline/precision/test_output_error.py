@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.pipeline.precision.output_error import error_by, largest_relative_error, metric_name
+from tvm_hetero.executor.relative_error import largest_relative_error
+from tvm_hetero.pipeline.precision.output_error import error_by, metric_name
 
 A = np.array([1.0, -4.0, 0.5], np.float32)
 

@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.executor.relative_error import Arrays, largest_relative_error
 
-Arrays = Sequence["np.ndarray[Any, Any]"]
 # (outputs in float32, outputs otherwise) -> error, from 0 on; both in the model's order
 Metric = Callable[[Arrays, Arrays], float]
-
-
-def largest_relative_error(expected: Arrays, found: Arrays) -> float:
-    """The largest difference in an output, as a share of that output's largest value.
-
-    Of whole numbers and truth values the share of those that differ. Infinite where one is a number
-    and the other is not, and where anything differs from an output of zeros.
-    """
-    pairs = zip(expected, found, strict=True)
-    return max((_error(one, other) for one, other in pairs), default=0.0)
-
-
-def _error(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
-    if one.dtype.kind in "iub":
-        return float(np.mean(one != other)) if one.size else 0.0
-    a, b = (np.asarray(x, np.float64) for x in (one, other))
-    finite = np.isfinite(a)
-    odd = np.array_equal(a[~finite], b[~finite], equal_nan=True)
-    if not odd or not np.isfinite(b[finite]).all():
-        return math.inf
-    off = float(np.max(np.abs(a[finite] - b[finite]), initial=0.0))
-    largest = float(np.max(np.abs(a[finite]), initial=0.0))
-    return off / largest if largest else math.inf if off else 0.0
 
 
 def metric_name(metric: Metric | None) -> str:
