@@ -31,6 +31,7 @@ class ResultFile:
     name : below the folder of results, without the extension.
     command : what made it.
     machine, date, commit : where, when and in which state of the sources.
+    is_dated : whether the file says that itself; else they are those of its last change.
     head : other facts that stand above the rows.
     rows : by column; what was nested has names as ``quiet.plan``.
     """
@@ -40,6 +41,7 @@ class ResultFile:
     machine: str
     date: str
     commit: str
+    is_dated: bool
     head: Mapping[str, Any]
     rows: tuple[Row, ...]
 
@@ -62,16 +64,20 @@ def read_result(path: Path, results: Path, change: tuple[str, str] | None = None
     rows = tuple(_flat(row) for row in document.pop("rows", None) or _parts(document))
     command = str(document.pop("what", document.pop("benchmark", path.stem)))
     machine = _machine(document)
+    is_dated = "date" in document and "commit" in document
     return ResultFile(
         path.relative_to(results).with_suffix("").as_posix(), command, machine,
-        str(document.pop("date", date)), str(document.pop("commit", commit)),
+        str(document.pop("date", date)), str(document.pop("commit", commit)), is_dated,
         _flat(document), rows,
     )  # fmt: skip
 
 
 def _parts(document: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a file that has several lists of them, taken out: each says of which it is."""
-    lists = [key for key, value in document.items() if value and isinstance(value, list)]
+    lists = [
+        key for key, value in document.items()
+        if isinstance(value, list) and all(isinstance(row, dict) for row in value)
+    ]  # fmt: skip
     rows = [{"part": key, **row} for key in lists for row in document[key]]
     for key in lists:
         del document[key]
@@ -113,9 +119,10 @@ def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 def result_page(result: ResultFile) -> str:
     """The page of a file, in MyST Markdown with its table as HTML."""
+    of = "" if result.is_dated else " of the last change"
     facts = [
-        ("made by", result.command), ("machine", result.machine), ("date", result.date),
-        ("commit", result.commit), *result.head.items(),
+        ("made by", result.command), ("machine", result.machine), (f"date{of}", result.date),
+        (f"commit{of}", result.commit), *result.head.items(),
     ]  # fmt: skip
     file = f"{Path(result.name).name}.json"
     parts = [

@@ -64,6 +64,7 @@ def test_what_is_nested_becomes_columns_and_figures_keep_their_digits(tmp_path):
         "not recorded",
     )
     page = result_page(result)
+    assert ">date of the last change<" in page and not result.is_dated
     assert '<td class="n" data-value="1.23456789">1.235</td>' in page
     assert "a|&lt;b&gt;" in page and "<b>" not in page
     assert '<td class="s">[1, 2]</td>' in page
