@@ -11,7 +11,7 @@ SOURCES := $(shell find src include/tvm_hetero -name '*.cc' -o -name '*.h') CMak
 # Tests start many processes, each of which would compile all of our Python anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser format lint types tests fuzz bench results package clean
+.PHONY: demo test test-quick setup peers node-clients lm-eval locust browser docs format lint types tests fuzz bench results package clean
 
 demo: setup
 	$(BIN)/tvm-hetero demo
@@ -132,6 +132,21 @@ bench: peers
 # Pages with every row of benchmarks/results; docs/ quotes a few tables of them.
 results: peers
 	$(BIN)/python -m benchmarks.results_page
+
+# The site, build/site/index.html, which opens from a disk: pages of docs/, tutorials with what they
+# print (a script that has changed is run: minutes), all results, the reference. Then it is looked at:
+# links, and each page in a browser. Sphinx wants many packages, so it has an environment of its own.
+docs: peers browser build/docs_env/bin/sphinx-build
+	$(BIN)/python -m docs.site.assemble build/site_source
+	rm -rf build/site
+	build/docs_env/bin/sphinx-build -q -W --keep-going -c docs/site -d build/site_doctrees \
+		build/site_source build/site
+	$(BIN)/python -m docs.site.check build/site
+
+build/docs_env/bin/sphinx-build:
+	$(PYTHON) -m venv build/docs_env
+	build/docs_env/bin/python -m pip install --quiet --disable-pip-version-check \
+		"sphinx>=8.2,<10" "myst-parser>=4,<6" "furo>=2025.12.19" latex2mathml
 
 # dist/: an sdist, and a manylinux wheel that is made of it; the wheel is tried in an empty environment.
 # tvm-ffi's library is not put into the wheel: it is the one that TVM loads, from its own package.

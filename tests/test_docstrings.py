@@ -19,6 +19,8 @@ from tests.test_floors import MODULES, room_of
 
 # What is no name of ours, though its first or last part is one.
 ELSEWHERE = {
+    "config.pbtxt": "a file of Triton's",
+    "core.available_devices": "OpenVINO's",
     "hetero.kernel": "an attribute of kernels",
     "hetero.values": "an attribute of kernels",
     "image.resize2d": "an operator of Relay's",
@@ -32,6 +34,8 @@ ELSEWHERE = {
     "relay.variance": "TVM's, when it had Relay",
     "torch.addmm": "PyTorch's",
     "torch.where": "PyTorch's",
+    "request.profiling_info": "OpenVINO's",
+    "request.wait": "OpenVINO's",
     "tvm.tirx.build": "TVM's",
     "tvm_ffi.libinfo": "TVM's",
     "tvm_hetero.choices": "an attribute of modules",
@@ -44,7 +48,7 @@ WORDS = {
     "guide": "a value of `Keeps`",
     "interleave_search": "a parameter of CP-SAT",
 }
-EXTENSIONS = {"bin", "html", "json", "h", "md", "onnx", "py", "so"}
+EXTENSIONS = {"bin", "html", "json", "h", "md", "onnx", "py", "so", "yaml"}
 _REFERENCE = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`(?!`)")
 _COMMENT = re.compile(r"(?:^|\s)# (.*)$", re.M)
 _PACKAGE = "__init__"

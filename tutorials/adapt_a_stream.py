@@ -89,12 +89,12 @@ def main(
         began = time.monotonic()
         story.adapted, story.difference = _stream(ex, inputs, seconds, cores[0], reference)
         story.failure = ex.failure
+    print(f"4. adapted by resolve: {_rates(story.adapted)}")
     for event in story.events:
         if event.switched:
             print(f"   {event.at - began:5.2f} s  {event.configuration}: {event.why}")
             if event.cause:
                 print(f"            {event.cause}")
-    print(f"4. adapted by resolve: {_rates(story.adapted)}")
 
     # ---------------------------------------------------------------- 5. was anything lost?
     # All requests came back, in order. Unlike cores round differently, so numbers may differ in

@@ -2,7 +2,8 @@
 
 >>> from tvm_hetero import planning, zoo
 >>> plan = planning.plan_decoder(planning.DecoderRequest("gpt3-175b", zoo.platform("gpt3-6node")))
->>> plan.tokens_per_second
+>>> round(plan.tokens_per_second, 2)
+0.61
 
 Nothing here needs TVM. Costs come from a roofline on data-sheet figures (`tvm_hetero.zoo.costs`).
 """

@@ -1,7 +1,8 @@
 """A zoo of scheduling problems: networks with real shapes, on platforms with real figures.
 
 >>> from tvm_hetero import zoo
->>> zoo.problem("resnet50", "diviml")
+>>> len(zoo.problem("resnet50", "diviml").tasks)
+58
 
 A problem is a network (`names`, each with parameters of its own), a platform (`platform_names`, or
 one of your own with `peak_flops` and `bandwidth`) and an objective; costs come from a roofline.

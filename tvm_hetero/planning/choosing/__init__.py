@@ -1,8 +1,8 @@
 """What to run a model on: variants, machines, plans, batches and replicas for a load and an SLO.
 
 >>> from tvm_hetero.planning import choosing
->>> answer = choosing.choose(choosing.load_choice_request("request.yaml"))
->>> answer.choice.price, answer.choice.bound
+>>> answer = choosing.choose(choosing.load_choice_request("request.yaml"))  # doctest: +SKIP
+>>> answer.choice.price, answer.choice.bound                                # doctest: +SKIP
 
 The files, in the order in which a question meets them: `request` (notation), `format`, `arrivals`,
 `replica_plan`, `steady`, `rate`, `options`, `program`, `play_choice`, `find_choice`, `front`,

@@ -4,7 +4,8 @@
 >>> from tvm_hetero.solvers import Options
 >>> problem = helix.load_layer_flow("problem.yaml")
 >>> answer = helix.solve_layer_flow(problem, Options(time_limit=10.0))
->>> answer.value, answer.bound, answer.proven
+>>> answer.value, answer.proven
+(320.0, True)
 
 The files, in the order in which a problem meets them: `problem` (notation), `format`,
 `price_bound`, `cover_search`, `link_search`, `exact`, `solve`; and `judge`, which shares nothing

@@ -70,8 +70,13 @@ class SharePlans:
         self.cores: Cores = _cores_of(executable.problem)
         devices = executable.problem.platform.devices
         is_local = len({device.node for device in devices}) == 1
+        # `build` keeps the module of a plan by estimates too, and may have compiled for its devices
+        # alone.
+        compiled = executable.libraries.keys()
         self.is_divisible = (
-            executable.module is not None and is_local and all(device.cores for device in devices)
+            executable.module is not None
+            and is_local
+            and all(device.cores and device.name in compiled for device in devices)
         )
         self._factory: PlanFactory | None = None
         self._factories: dict[Shape, PlanFactory] = {}

@@ -1,0 +1,1 @@
+"""What is written for people, and (in `site`) what makes a site of it."""

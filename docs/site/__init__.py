@@ -1,0 +1,1 @@
+"""Makes the site of the pages of docs/: `make docs`."""

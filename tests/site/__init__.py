@@ -1,0 +1,1 @@
+"""Of the site that `make docs` makes of docs/."""
