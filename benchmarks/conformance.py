@@ -17,7 +17,6 @@ When all tests have been run, their counts go to results/conformance.json.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import sys
 from collections import Counter
@@ -96,12 +95,10 @@ def write_results(tests: Sequence[SuiteTest], rows: Rows, runtime: Rows) -> None
     """Write results/conformance.json."""
     import onnx
 
-    from benchmarks.documents import commit_name, write_document
+    from benchmarks.documents import write_document
 
     head: dict[str, Any] = {
         "onnx": onnx.__version__,
-        "commit": commit_name(),
-        "date": datetime.date.today().isoformat(),
         "counts": counts(tests, rows, runtime),
     }
     write_document(RESULTS, "the ONNX backend suite", by_operator(tests, rows, runtime), **head)

@@ -1,7 +1,8 @@
-"""Results with what they were measured on: processor, load and versions."""
+"""Results with when and on what they were measured: date, commit, processor, load, versions."""
 
 from __future__ import annotations
 
+import datetime
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -16,9 +17,11 @@ from tvm_hetero.platform.host import read_processor
 
 
 def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **head: Any) -> None:
-    """Write the head (machine, load, versions and what is given) and the rows."""
+    """Write the head (date, commit, machine, load, versions and what is given) and the rows."""
     document = {
         "what": what,
+        "date": datetime.date.today().isoformat(),
+        "commit": commit_name(),
         "machine": read_processor().name,
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
