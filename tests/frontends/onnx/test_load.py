@@ -203,11 +203,18 @@ def _no_such_operator(m: onnx.ModelProto) -> None:
     m.graph.node[1].op_type = "Relux"
 
 
+def _refers(m: onnx.ModelProto) -> None:
+    body = m.graph.node[1].attribute.add(name="body", type=onnx.AttributeProto.GRAPH)
+    node = body.g.node.add(op_type="Relu")
+    node.attribute.add(name="a", type=onnx.AttributeProto.INT, ref_attr_name="of_the_call")
+
+
 def _sparse(m: onnx.ModelProto) -> None:
     m.graph.sparse_initializer.add()
 
 
 BAD = [
+    (_refers, r"node 1 'second' .*: the attribute 'a' refers to 'of_the_call', .* is in none"),
     (_no_opset, "names no version of the default operator set"),
     (_opset(99), "opset 99 .* are taken"),
     (_no_nodes, "has 0 nodes"),

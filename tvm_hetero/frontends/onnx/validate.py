@@ -32,6 +32,7 @@ def check_structure(model: onnx.ModelProto, limits: OnnxLimits) -> None:
     _check_versions(model)
     _check_names(model)
     _check_operators(model)
+    _check_references(model)
 
 
 def _check_is_model(model: onnx.ModelProto) -> None:
@@ -136,6 +137,22 @@ def _check_operators(model: onnx.ModelProto) -> None:
                 f"{describe(node, index)} is no operator of ONNX in opset {opset}. "
                 "Check the exporter or its opset."
             )
+
+
+def _check_references(model: onnx.ModelProto) -> None:
+    """Refuse attributes that stand for those of a function's call where there is no function."""
+    for index, node in enumerate(model.graph.node):
+        bodies = [node]
+        while bodies:
+            for attribute in bodies.pop().attribute:
+                if attribute.ref_attr_name:
+                    raise ModelError(
+                        f"{describe(node, index)}: the attribute '{printable(attribute.name)}' "
+                        f"refers to '{printable(attribute.ref_attr_name)}', an attribute of a "
+                        "function's call, but is in none. Export the model again."
+                    )
+                for body in (attribute.g, *attribute.graphs):
+                    bodies.extend(body.node)
 
 
 def _check_names(model: onnx.ModelProto) -> None:
