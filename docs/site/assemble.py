@@ -66,8 +66,20 @@ def copy_pages(target: Path) -> None:
         copied.parent.mkdir(parents=True, exist_ok=True)
         copied.write_text(link_pages(page.read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "pictures", target / "docs" / "pictures")
+    copy_examples(target / "examples")
     for name in TOP_FILES:
         shutil.copy(ROOT / name, target / name)
+
+
+def copy_examples(folder: Path) -> None:
+    """The programs to start from, whose pages link to their files."""
+    made = shutil.ignore_patterns("__pycache__", "*.hetero", "build")
+    shutil.copytree(ROOT / "examples", folder, ignore=made)
+    pages = sorted(folder.glob("*/README.md"))
+    names = [page.relative_to(folder).with_suffix("").as_posix() for page in pages]
+    toc = "\n".join(["```{toctree}", ":hidden:", "", *names, "```"])
+    index = folder / "README.md"
+    index.write_text(f"{index.read_text(encoding='utf-8')}\n{toc}\n", encoding="utf-8")
 
 
 def write_index(path: Path, title: str, text: str, names: Sequence[str]) -> None:
