@@ -122,7 +122,7 @@ class Trial:
             with_port(each.text, port).replace("'tvm_hetero[", f"'{wheel}[")
             for each in commands_of(FIRST_TEN_MINUTES.read_text(encoding="utf-8"))
         ]
-        told = run_in_one_shell(commands, folder, self.environment, _LIMIT)
+        told = run_in_one_shell(commands, folder, self.environment, 2 * _LIMIT)
         for command, text in zip(commands, told, strict=True):
             print(f"\n$ {command}\n{text.strip()[-600:]}")
         assert [name for name in MADE if not (folder / name).is_file()] == []

@@ -93,7 +93,7 @@ def _check_counts(r: Rewriting, whole: tuple[int, ...], axis: int, block: int) -
     """Refuse scales or zero points that are not one for each element of an axis, or block."""
     if block < 0:
         r.refuse(f"has blocks of {block}")
-    expected = (whole[axis],)
+    expected: tuple[int, ...] = (whole[axis],)
     if block:
         expected = tuple(-(-n // block) if i == axis else n for i, n in enumerate(whole))
     for what, name in (("scales", r.inputs[1]), ("zero points", r.operand(2))):
