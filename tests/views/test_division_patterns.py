@@ -10,7 +10,12 @@ from tests.solvers.examples import processors
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Task, TaskGraph
-from tvm_hetero.views.division_patterns import Share, divide_by_patterns, even_counts, ranges_of
+from tvm_hetero.views.division_patterns import (
+    ElementShare,
+    divide_by_patterns,
+    even_counts,
+    ranges_of,
+)
 
 
 def two_tasks(batch: int) -> Problem:
@@ -34,7 +39,7 @@ def test_even_counts_differ_by_one_at_most(batch: int, parts: int) -> None:
 
 
 def test_every_share_is_a_part_on_its_device() -> None:
-    patterns = [[Share(1, 3), Share(0, 1), Share(1, 1)], [Share(0, 5)]]
+    patterns = [[ElementShare(1, 3), ElementShare(0, 1), ElementShare(1, 1)], [ElementShare(0, 5)]]
     instance, placement = divide_by_patterns(two_tasks(5), patterns)
     assert [tuple(own) for own in instance.elements] == [(0, 1, 2), (3,), (4,), (0, 1, 2, 3, 4)]
     assert placement == [1, 0, 1, 0] and instance.tasks == ("a", "a", "a", "b")
@@ -42,4 +47,4 @@ def test_every_share_is_a_part_on_its_device() -> None:
 
 def test_shares_that_do_not_add_up_are_refused() -> None:
     with pytest.raises(UsageError, match="division of task 'b'"):
-        divide_by_patterns(two_tasks(2), [[Share(0, 2)], [Share(0, 1)]])
+        divide_by_patterns(two_tasks(2), [[ElementShare(0, 2)], [ElementShare(0, 1)]])

@@ -21,14 +21,14 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.instance import Instance
 
 
-class Share(NamedTuple):
+class ElementShare(NamedTuple):
     """One execution: `elements` >= 1 elements of a task on a device (its position)."""
 
     device: int
     elements: int
 
 
-Pattern = Sequence[Share]
+DivisionPattern = Sequence[ElementShare]
 
 
 def ranges_of(counts: Iterable[int]) -> list[tuple[int, ...]]:
@@ -41,7 +41,9 @@ def even_counts(batch: int, parts: int) -> list[int]:
     return [b - a for a, b in pairwise(batch * i // parts for i in range(parts + 1))]
 
 
-def divide_by_patterns(problem: Problem, patterns: Sequence[Pattern]) -> tuple[Instance, list[int]]:
+def divide_by_patterns(
+    problem: Problem, patterns: Sequence[DivisionPattern]
+) -> tuple[Instance, list[int]]:
     """The divided instance and the device of each of its parts.
 
     Parameters

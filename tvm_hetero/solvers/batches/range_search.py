@@ -30,7 +30,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.solvers.native.search_library import search_library
 from tvm_hetero.views.array_types import AnyArray, FloatArray, Int32Array
-from tvm_hetero.views.division_patterns import Share, divide_by_patterns, even_counts
+from tvm_hetero.views.division_patterns import ElementShare, divide_by_patterns, even_counts
 from tvm_hetero.views.instance import Instance
 
 # Entries of the table of costs: beyond it the search takes too much memory.
@@ -158,7 +158,7 @@ class StreamSearch:
     def divided(self, plan: Streams) -> tuple[Instance, list[int], list[int]]:
         """The divided instance with its placement and an order of its parts."""
         streams, order = plan.counts.shape[1], self.instance.order
-        rows: list[list[tuple[Share, int]]] = [[] for _ in order]
+        rows: list[list[tuple[ElementShare, int]]] = [[] for _ in order]
         for i, v in enumerate(order):
             rows[v] = self._shares(i, plan)
         patterns = [[share for share, _ in row] for row in rows]
@@ -170,15 +170,15 @@ class StreamSearch:
         items = (divmod(int(item), streams) for item in plan.sequence)
         return instance, placement, [v for item in items for v in part.get(item, ())]
 
-    def _shares(self, i: int, plan: Streams) -> list[tuple[Share, int]]:
+    def _shares(self, i: int, plan: Streams) -> list[tuple[ElementShare, int]]:
         """The pattern of a task, with the stream of every execution."""
         if self.loose[i]:
             stream = int(np.argmax(plan.counts[i]))
             device = int(plan.device[i, stream])
             counts = even_counts(self.batch, min(self.batch, _MOST_LOOSE))
-            return [(Share(device, count), stream) for count in counts]
+            return [(ElementShare(device, count), stream) for count in counts]
         return [
-            (Share(int(plan.device[i, s]), count), s)
+            (ElementShare(int(plan.device[i, s]), count), s)
             for s, count in enumerate(plan.counts[i].tolist())
             if count
         ]

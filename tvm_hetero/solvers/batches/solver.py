@@ -15,6 +15,8 @@ overlap (a pipeline), or shared for some tasks and whole for others. The search 
    (copies that block, live tensors, shared weights) finds devices and order -> `_timed`
    Where nothing of that occurs, level 2 has nearly all of its time.
 
+Why it is so: docs/method/divided-batches.md.
+
 Between rounds, divisions are compared by their times under all rules, not by the reckoning of
 level 2. Work is counted, so the same seed gives the same schedule. A batch that does not fit into
 memory whole may fit divided: then rounds of a few elements are on the menu.
@@ -23,9 +25,7 @@ The answer is never worse than HEFT's, annealing's and the best single device's 
 (and, of up to 200 tasks and from 10 s on, what `milp_split` finds in a twentieth of the time). Its
 bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
 registry spends on it. `python -m benchmarks.schedule --suite batches` prints the gaps of `auto`,
-which asks it, on two platforms with 60 s: at 16 elements 2 to 4 % for ResNet-50 and GPT-24, 8 to
-10 % for Inception v2 and 10 to 12 % for v1; at 64 elements 1 to 9 %
-(`results/schedule_batches.json`).
+which asks it, on two platforms with 60 s (`results/schedule_batches.json`).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from tvm_hetero.solvers.stage_dp.stage_dp import check_kind
 from tvm_hetero.solvers.throughput import whole_elements as elements
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
-from tvm_hetero.views.division_patterns import Share, divide_by_patterns
+from tvm_hetero.views.division_patterns import ElementShare, divide_by_patterns
 from tvm_hetero.views.instance import Instance, instance_of
 from tvm_hetero.views.symmetry import find_symmetry
 from tvm_hetero.views.task_classes import shares_of
@@ -60,7 +60,7 @@ class _ElementMove(NamedTuple):
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
-    """Share tasks, from `Options.start` or the best whole tasks that are quickly found.
+    """ElementShare tasks, from `Options.start` or the best whole tasks that are quickly found.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _sizes(have: int) -> list[int]:
 
 def _schedule(problem: Problem, counts: _ElementCounts, options: Options) -> Schedule | None:
     """One period of these shares; None if memory or links do not allow all their copies."""
-    patterns = [[Share(d, row[d]) for d in sorted(row)] for row in counts.of]
+    patterns = [[ElementShare(d, row[d]) for d in sorted(row)] for row in counts.of]
     instance, placement = divide_by_patterns(problem, patterns)
     if exact_value(instance, placement) == math.inf:
         return None
