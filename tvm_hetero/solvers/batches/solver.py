@@ -56,6 +56,8 @@ T = TypeVar("T")
 
 # Items that level 2 decodes in a second on a slow machine; ours make 60 to 110 million.
 _ITEMS_PER_SECOND = 50e6
+# Tasks up to which it does: a change that is kept is copied for all of them.
+_TASKS = 125
 # Tasks up to which modules of whole batches are solved: copies of large batches may make the
 # best division none at all.
 _FEW_TASKS = 200
@@ -195,7 +197,7 @@ def _thinned(
     field = menu(search, whole)
     most = _MOST_ITEMS * len(search) * len(search.instance.names)
     dividing, timing = _level_times(search.instance, options)
-    work = min(dividing * _ITEMS_PER_SECOND, most)
+    work = min(dividing * _ITEMS_PER_SECOND * min(1.0, _TASKS / len(search)), most)
     until = deadline - timing
     # Annealing by delays may leave a start behind that is better by all rules: shares of whole
     # networks, which copy nothing, where copies keep devices busy.
