@@ -25,7 +25,7 @@ from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.batches import solver as batches
 from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
-from tvm_hetero.solvers.batches.starts import by_speed, menu, shares
+from tvm_hetero.solvers.batches.starts import by_speed, menu, shares, widened
 from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.views.instance import Instance
 
@@ -298,3 +298,24 @@ def test_a_task_that_is_alone_in_its_color_is_not_divided() -> None:
         by_speed(search, [0, 1], 1, 1)
     )
     assert len(instance) == len(set(placement)) == 1
+
+
+@pytest.mark.parametrize("place", [0, 3, 5])
+def test_a_widened_division_is_the_same_and_can_be_divided_further(place: int) -> None:
+    search = StreamSearch(Instance(zoo.problem("light-squeezenet", "diviml", Objective(batch=16))))
+    own = search.anneal(menu(search, None)[place], work=200_000, seed=1, heat=0.01, deadline=60.0)
+    wide = widened(own)
+    assert wide.counts.shape[1] == 2 * own.counts.shape[1]
+    assert sorted(wide.sequence.tolist()) == list(range(wide.counts.size))
+    (first, homes, order), (second, others, again) = search.divided(own), search.divided(wide)
+    assert first.elements == second.elements and homes == others and order == again
+    afresh = search.anneal(wide, work=1, seed=1, heat=0.0, deadline=60.0)
+    assert afresh.value == pytest.approx(own.value, rel=1e-9)
+    more = search.anneal(wide, work=2_000_000, seed=1, heat=0.01, deadline=60.0)
+    assert (more.counts > 0).sum(axis=1).max() > own.counts.shape[1] or more.value < own.value
+
+
+def test_no_more_streams_than_the_search_can_bear() -> None:
+    counts = np.ones((2, 64), np.int32)
+    many = Streams(counts, counts * 0, np.arange(128, dtype=np.int32))
+    assert widened(many) is many

@@ -26,8 +26,10 @@ other, one waits for the other; the same for weighted sets of earlier or later t
 Queyranne's inequality; elements in two or three classes by when they leave a task, each with times
 and sizes of its own; the Lagrangian of ways of one element with whole decisions; and for every
 task v, with L the least priced load of what follows it, mean end of v + L (1 + mean size of v / B)
-/ 2 <= T, and its mirror image. Integral numbers of executions with the waits of edges do close
-much of a small module.
+/ 2 <= T, and its mirror image; whole numbers of executions of every task on every device, by
+modules with prices; heads and tails of each size, by the same program for so many elements. Why the
+last two gain nothing: docs/method/divided-batches.md. Integral numbers of executions with the waits
+of edges do close much of a small module.
 
 At 64 elements part of it is the schedule: a search that divides tasks among processor and GPUs has
 to order what follows anew, or it sees but devices that wait (src/search/stream_dispatch.h; the test

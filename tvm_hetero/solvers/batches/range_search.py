@@ -30,6 +30,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.solvers.native.search_library import search_library
 from tvm_hetero.views.array_types import AnyArray, FloatArray, Int32Array
+from tvm_hetero.views.division_patterns import ElementShare, divide_by_patterns, even_counts
 from tvm_hetero.views.instance import Instance
 
 # Entries of the table of costs: beyond it the search takes too much memory.
@@ -156,36 +157,31 @@ class StreamSearch:
 
     def divided(self, plan: Streams) -> tuple[Instance, list[int], list[int]]:
         """The divided instance with its placement and an order of its parts."""
-        whole = self.instance
-        streams = plan.counts.shape[1]
-        ranges = [self._ranges(i, plan) for i in range(len(whole))]
-        division = {
-            whole.tasks[v]: [own for own, _, _ in ranges[i]] for i, v in enumerate(whole.order)
-        }
-        instance = Instance(whole.problem, division)
-        placement = [0] * len(instance)
+        streams, order = plan.counts.shape[1], self.instance.order
+        rows: list[list[tuple[ElementShare, int]]] = [[] for _ in order]
+        for i, v in enumerate(order):
+            rows[v] = self._shares(i, plan)
+        patterns = [[share for share, _ in row] for row in rows]
+        instance, placement = divide_by_patterns(self.instance.problem, patterns)
         part: dict[tuple[int, int], list[int]] = {}
-        for i, v in enumerate(whole.order):
-            for number, (_, device, stream) in zip(instance.parts_of[v], ranges[i], strict=True):
-                placement[number] = device
+        for i, v in enumerate(order):
+            for number, (_, stream) in zip(instance.parts_of[v], rows[v], strict=True):
                 part.setdefault((i, stream), []).append(number)
         items = (divmod(int(item), streams) for item in plan.sequence)
         return instance, placement, [v for item in items for v in part.get(item, ())]
 
-    def _ranges(self, i: int, plan: Streams) -> list[tuple[tuple[int, ...], int, int]]:
-        """Elements, device and stream of every execution of a task."""
+    def _shares(self, i: int, plan: Streams) -> list[tuple[ElementShare, int]]:
+        """The pattern of a task, with the stream of every execution."""
         if self.loose[i]:
             stream = int(np.argmax(plan.counts[i]))
-            pieces = np.array_split(np.arange(self.batch), min(self.batch, _MOST_LOOSE))
             device = int(plan.device[i, stream])
-            return [(tuple(piece.tolist()), device, stream) for piece in pieces]
-        found = []
-        first = 0
-        for s, count in enumerate(plan.counts[i].tolist()):
-            if count:
-                found.append((tuple(range(first, first + count)), int(plan.device[i, s]), s))
-            first += count
-        return found
+            counts = even_counts(self.batch, min(self.batch, _MOST_LOOSE))
+            return [(ElementShare(device, count), stream) for count in counts]
+        return [
+            (ElementShare(int(plan.device[i, s]), count), s)
+            for s, count in enumerate(plan.counts[i].tolist())
+            if count
+        ]
 
     def _problem(self, streams: int) -> _RangeProblem:
         rows = self._arrays

@@ -7,11 +7,15 @@ overlap (a pipeline), or shared for some tasks and whole for others. The search 
 1. A menu of starts: shares by speed in 1 to 8 rounds, and the placement of a good
    schedule of whole batches                                            -> `starts.menu`
 2. Annealing in C++ over counts, devices and order, where copies are delays (`range_search`). The
-   menu is thinned by successive halving: all starts with little work, the better half
-   with more, until two are left                                      -> `_halved`
-   (K. Jamieson, A. Talwalkar: Non-stochastic Best Arm Identification, AISTATS 2016, PMLR 51.)
+   menu is thinned: all starts with little work, the best few with as much together, and
+   one, which may divide tasks further, with most of it     -> `_thinned`, `starts.widened`
+   (K. Jamieson, A. Talwalkar: Non-stochastic Best Arm Identification, AISTATS 2016, PMLR 51,
+   halve; one long annealing gains more than several shorter ones from as many starts.)
 3. The best divisions become instances of parts, and annealing by all rules of the format
    (copies that block, live tensors, shared weights) finds devices and order -> `_timed`
+   Where nothing of that occurs, level 2 has nearly all of its time.
+
+Why it is so: docs/method/divided-batches.md.
 
 Between rounds, divisions are compared by their times under all rules, not by the reckoning of
 level 2. Work is counted, so the same seed gives the same schedule. A batch that does not fit into
@@ -21,9 +25,7 @@ The answer is never worse than HEFT's, annealing's and the best single device's 
 (and, of up to 200 tasks and from 10 s on, what `milp_split` finds in a twentieth of the time). Its
 bound is that of `tvm_hetero.bounds`, which holds for every division, with more work than the
 registry spends on it. `python -m benchmarks.schedule --suite batches` prints the gaps of `auto`,
-which asks it, on two platforms with 60 s: at 16 elements 2 to 4 % for ResNet-50 and GPT-24, 8 to
-10 % for Inception v2 and 10 to 12 % for v1; at 64 elements 1 to 9 %
-(`results/schedule_batches.json`).
+which asks it, on two platforms with 60 s (`results/schedule_batches.json`).
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from tvm_hetero.errors import HeteroError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
-from tvm_hetero.solvers.batches.starts import menu
+from tvm_hetero.solvers.batches.starts import menu, widened
 from tvm_hetero.solvers.core.deadline import time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
@@ -54,6 +56,8 @@ T = TypeVar("T")
 
 # Items that level 2 decodes in a second on a slow machine; ours make 60 to 110 million.
 _ITEMS_PER_SECOND = 50e6
+# Tasks up to which it does: a change that is kept is copied for all of them.
+_TASKS = 125
 # Tasks up to which modules of whole batches are solved: copies of large batches may make the
 # best division none at all.
 _FEW_TASKS = 200
@@ -66,10 +70,23 @@ _BOUND, _MOST_BOUND, _SPARE = 0.16, 8.4, 0.1
 _LADDER = 0.5
 # Decoded items for each task and device after which a longer search gains next to nothing.
 _MOST_ITEMS = 10_000_000
-# First temperatures of the rounds of halving, and of level 3, in parts of the value.
-_HEATS = (0.001, 0.0007, 0.0003)
-_COLD = 0.0005
+# First temperatures of levels 2 and 3, in parts of the value.
+_HEAT, _COLD = 0.001, 0.0005
 _FINALISTS = 2
+# What level 3 leaves to level 2 of its time where copies are delays, as level 2 reckons them.
+_LENT = 0.8
+
+
+@dataclass(frozen=True)
+class _Round:
+    """A round of level 2: its part of the work, how many it leaves, whether these may widen."""
+
+    part: float
+    left: int
+    widens: bool = False
+
+
+_ROUNDS = (_Round(0.2, 3), _Round(0.2, 1, widens=True), _Round(0.6, 1))
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
         if best is None:
             raise
         return replace(best, lower_bound=max(bound, best.lower_bound))
-    for candidate in _halved(search, best, options, deadline):
+    for candidate in _thinned(search, best, options, deadline):
         found = _timed(problem, candidate, options, deadline)
         if found is not None and (best is None or found.value < best.value):
             best = found
@@ -167,32 +184,42 @@ def _least(found: Iterable[Schedule]) -> Schedule | None:
     return min(found, key=lambda schedule: schedule.value, default=None)
 
 
-def _halved(
+def _level_times(instance: Instance, options: Options) -> tuple[float, float]:
+    """Seconds that levels 2 and 3 may plan with."""
+    lent = 0.0 if instance.contended else _LENT * _TIME
+    return (_DIVIDE + lent) * options.time_limit, (_TIME - lent) * options.time_limit
+
+
+def _thinned(
     search: StreamSearch, whole: Schedule | None, options: Options, deadline: float
 ) -> list[_BatchCandidate]:
-    """The divisions that are left when the menu has been halved, the best first."""
+    """The divisions that are left when the menu has been thinned, the best first."""
     field = menu(search, whole)
     most = _MOST_ITEMS * len(search) * len(search.instance.names)
-    work = min(_DIVIDE * options.time_limit * _ITEMS_PER_SECOND, most) / len(_HEATS)
-    until = deadline - _TIME * options.time_limit
+    dividing, timing = _level_times(search.instance, options)
+    work = min(dividing * _ITEMS_PER_SECOND * min(1.0, _TASKS / len(search)), most)
+    until = deadline - timing
     # Annealing by delays may leave a start behind that is better by all rules: shares of whole
     # networks, which copy nothing, where copies keep devices busy.
     ranked = _valid(search, field, until)
-    for r, heat in enumerate(_HEATS):
-        # Where runs queue for cores, each gets its part of what is left on the clock.
+    for r, turn in enumerate(_ROUNDS):
+        # Where runs queue for cores, each gets its part of what is left on the clock for a round.
         left = until - now()
         if left <= 0 and ranked:
             break
+        left *= turn.part / sum(later.part for later in _ROUNDS[r:])
         patience = max(0.0, left) * min(1.0, options.workers / len(field))
-        effort = _BatchEffort(max(1, int(work / len(field))), heat, patience)
+        effort = _BatchEffort(max(1, int(work * turn.part / len(field))), _HEAT, patience)
         seeds = [options.seed * 1000 + 100 * r + i for i in range(len(field))]
         jobs = [
             partial(_annealed, search, start, effort, seed)
             for start, seed in zip(field, seeds, strict=True)
         ]
         ranked = sorted([*ranked, *_all(jobs, options.workers)], key=lambda c: c.rank)
-        ranked = ranked[: max(_FINALISTS, (len(field) + 1) // 2)]
-        field = [candidate.streams for candidate in ranked]
+        ranked = ranked[: max(_FINALISTS, turn.left)]
+        field = [candidate.streams for candidate in ranked[: turn.left]]
+        if turn.widens:
+            field = [widened(streams) for streams in field]
     return ranked[:_FINALISTS]
 
 
@@ -237,7 +264,7 @@ def _timed(
 ) -> Schedule | None:
     """A division with the best devices and order that annealing finds; None if it breaks limits."""
     search = NativeSearch(candidate.instance)
-    work = _TIME * options.time_limit * annealing.STEPS_PER_SECOND / _FINALISTS
+    work = _level_times(candidate.instance, options)[1] * annealing.STEPS_PER_SECOND / _FINALISTS
     found = search.anneal(
         candidate.placement,
         candidate.order,

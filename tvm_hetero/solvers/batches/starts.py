@@ -10,6 +10,7 @@ A batch may go through in R rounds, each shared like that, so that the last task
 overlap the first of the next; with spare (empty) streams a device may get a second range of its
 own                                                   -> `by_speed`
 The other way is to take each task whole, as a schedule of whole batches does it  -> `as_placed`
+A division that a search has found goes on with an empty stream beside each of its own -> `widened`
 Of teams, which share cores, those of one width share the batch: a few starts for each width.
 `menu` lists them for an instance. A task that a device of its stream cannot run goes to the device
 that is quickest for it.
@@ -110,6 +111,23 @@ def as_placed(search: StreamSearch, schedule: Schedule, devices: Sequence[int]) 
     counts = np.zeros((len(search), streams), np.int32)
     counts[:, 0] = search.batch
     return _finished(search, counts, home)
+
+
+def widened(streams: Streams) -> Streams:
+    """The same division with an empty stream behind each, on its device; itself if too many.
+
+    A search of few streams soon finds how devices share a task; with as many again it may let
+    executions overlap that wait for each other.
+    """
+    tasks, count = streams.counts.shape
+    if 2 * count > _MOST_STREAMS:
+        return streams
+    counts = np.zeros((tasks, 2 * count), np.int32)
+    counts[:, ::2] = streams.counts
+    # Item (task, stream) becomes items (task, 2 stream) and the next one.
+    own = 2 * streams.sequence
+    sequence = np.stack([own, own + 1], axis=1).ravel()
+    return Streams(counts, streams.device.repeat(2, axis=1), sequence.astype(np.int32))
 
 
 def _finished(search: StreamSearch, counts: Int32Array, home: Int32Array) -> Streams:

@@ -21,10 +21,9 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from tvm_hetero.bounds.throughput.share_program import rates
@@ -40,6 +39,7 @@ from tvm_hetero.solvers.stage_dp.stage_dp import check_kind
 from tvm_hetero.solvers.throughput import whole_elements as elements
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.views.division_patterns import ElementShare, divide_by_patterns
 from tvm_hetero.views.instance import Instance, instance_of
 from tvm_hetero.views.symmetry import find_symmetry
 from tvm_hetero.views.task_classes import shares_of
@@ -60,7 +60,7 @@ class _ElementMove(NamedTuple):
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
-    """Share tasks, from `Options.start` or the best whole tasks that are quickly found.
+    """ElementShare tasks, from `Options.start` or the best whole tasks that are quickly found.
 
     Raises
     ------
@@ -204,25 +204,9 @@ def _sizes(have: int) -> list[int]:
 
 def _schedule(problem: Problem, counts: _ElementCounts, options: Options) -> Schedule | None:
     """One period of these shares; None if memory or links do not allow all their copies."""
-    division, homes = {}, []
-    for task, row in zip(problem.graph.tasks, counts.of, strict=True):
-        devices = sorted(row)
-        ends = [0]
-        for d in devices:
-            ends.append(ends[-1] + row[d])
-        division[task.id] = [tuple(range(a, b)) for a, b in pairwise(ends)]
-        homes.append(devices)
-    instance = Instance(problem, division)
-    placement = _placement(instance, homes)
+    patterns = [[ElementShare(d, row[d]) for d in sorted(row)] for row in counts.of]
+    instance, placement = divide_by_patterns(problem, patterns)
     if exact_value(instance, placement) == math.inf:
         return None
     executions, copies = write_period(instance, placement)
     return make_schedule(problem, NAME, executions, copies, seed=options.seed)
-
-
-def _placement(instance: Instance, homes: Sequence[Sequence[int]]) -> list[int]:
-    placement = [0] * len(instance)
-    for parts, devices in zip(instance.parts_of, homes, strict=True):
-        for part, device in zip(parts, devices, strict=True):
-            placement[part] = device
-    return placement

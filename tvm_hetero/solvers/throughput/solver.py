@@ -26,7 +26,6 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -61,6 +60,7 @@ from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.util.search_clock import now
 from tvm_hetero.views.array_types import FloatArray
+from tvm_hetero.views.division_patterns import even_counts, ranges_of
 from tvm_hetero.views.instance import Division, Instance, instance_of
 from tvm_hetero.views.task_classes import shares_of
 
@@ -271,8 +271,7 @@ def divide_evenly(problem: Problem) -> Division:
     for task in problem.tasks:
         count = min(problem.batch, len(problem.devices_for(task.id)))
         if task.color is None and count > 1:
-            ends = [problem.batch * i // count for i in range(count + 1)]
-            division[task.id] = [tuple(range(a, b)) for a, b in pairwise(ends)]
+            division[task.id] = ranges_of(even_counts(problem.batch, count))
     return division
 
 
