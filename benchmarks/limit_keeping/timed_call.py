@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import json
 import os
 import re
@@ -85,8 +86,13 @@ def fork_call(problem: Problem, limit: float) -> Row:
         problem.save(folder / "problem.json")
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+        # Else the child's look for garbage writes to all our objects, and copies each page of them:
+        # a second or two of the system's time, which no command has.
+        gc.collect()
+        gc.freeze()
         if (child := os.fork()) == 0:
             _be_child(folder, limit)
+        gc.unfreeze()
         os.waitpid(child, 0)
         return _row(folder, limit)
 
