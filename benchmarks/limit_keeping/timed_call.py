@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
-import gc
 import json
 import os
 import re
@@ -55,7 +54,7 @@ def preload(folder: Path) -> dict[str, str]:
     """
     library = folder / "processor_clock.so"
     source = Path(__file__).with_name("processor_clock.c")
-    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source)]
+    command = ["cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
     subprocess.run(command, check=True)
     return {**os.environ, "LD_PRELOAD": str(library)}
 
@@ -86,13 +85,8 @@ def fork_call(problem: Problem, limit: float) -> Row:
         problem.save(folder / "problem.json")
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        # Else the child's look for garbage writes to all our objects, and copies each page of them:
-        # a second or two of the system's time, which no command has.
-        gc.collect()
-        gc.freeze()
         if (child := os.fork()) == 0:
             _be_child(folder, limit)
-        gc.unfreeze()
         os.waitpid(child, 0)
         return _row(folder, limit)
 

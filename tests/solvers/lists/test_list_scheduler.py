@@ -1,4 +1,4 @@
-"""The list scheduler looks at the clock as often as it tries devices, however few tasks there are."""
+"""The list scheduler looks at the clock by the devices it tries, however few tasks there are."""
 
 from __future__ import annotations
 
