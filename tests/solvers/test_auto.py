@@ -80,7 +80,7 @@ def test_where_memory_binds_annealing_does_all_that_it_would_do_alone() -> None:
 
 @pytest.mark.parametrize("platform", ["h100x8", "diviml-serial"])
 def test_of_throughput_annealing_does_all_that_it_would_do_alone(platform: str) -> None:
-    """Its work takes half of the time; where it often is the best, what comes before leaves that."""
+    """Its work takes half of the time: where it often is the best, others leave it that."""
     problem = zoo_case("light-inception_v1", platform, Objective("throughput"))
     line_up = auto.portfolio(problem)
     assert line_up[-1].solver == "annealing"
