@@ -39,6 +39,7 @@ from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verifi
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.solvers.registry import knows_teams, solver_of
+from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, places
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import instance_of
 
@@ -126,8 +127,10 @@ def _for_throughput(problem: Problem) -> list[Stage]:
     instance = instance_of(problem)
     counted = [Stage("count-dp", 0.2)] if len(problem.platform.devices) >= MANY else []
     shared = [Stage("shares", _QUICK)] if problem.batch > 1 else []
-    # Where copies are in no one's way annealing is often the best; its work takes half of the time.
-    ladder = Stage("throughput", 0.75 if instance.contended else 0.5)
+    # Of small problems the ladder leaves most to CP-SAT. Where copies are in no one's way annealing
+    # is often the better one; its work takes half of the time.
+    leaves = not instance.contended and places(instance) <= MOST_PLACES
+    ladder = Stage("throughput", 0.5 if leaves else 0.75)
     if not split.helps(instance) or any(instance.memory_binds):
         return [*counted, ladder, *shared, _WHOLE_ANNEALING]
     # Small chains are proven at once; of others the proof is the better for a better plan.
