@@ -12,9 +12,8 @@ or 1 s. Other programs take their part of a machine that is shared, so the clock
 looks at is the processor time that it has used (`limit_keeping/processor_clock.c`): `seconds` is
 what it would take alone, all threads together; `wall_seconds` what it took beside the `load`. Of a
 row that is not kept, `late_in` says who was at work when the time was up, and `late_seen` for how
-many seconds somebody was; a row most of whose time is `system_seconds` may be another one when it
-is measured again (1 s of it and more is seen on virtual machines). A row that has no answer says
-why in `error`.
+many seconds somebody was; of all seconds `system_seconds` were the system's. A row that has no
+answer says why in `error`.
 """
 
 from __future__ import annotations

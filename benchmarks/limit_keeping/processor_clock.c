@@ -4,8 +4,15 @@
 // called, wall clocks go on from where they were by the processor time of this process alone, all
 // threads together. So whoever keeps a time limit by the clock (Python, HiGHS, CP-SAT, our searches)
 // keeps it by the work that it did, as on a machine that has nothing else to do.
+//
+// The kernel does not know this clock. Who waits until a moment of it is given that moment of the
+// real clock, as many seconds ahead: else the moment has long passed, and threads that wait for
+// Python's lock ask again and again without a pause (1 to 4 s of the system's time were seen).
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -50,4 +57,55 @@ int gettimeofday(struct timeval* at, void* zone) {
   at->tv_sec = now.tv_sec;
   at->tv_usec = now.tv_nsec / 1000;
   return 0;
+}
+
+// The moment of the real clock that is as far ahead as `at` is by ours.
+static struct timespec Real(const struct timespec* at) {
+  if (!is_used) return *at;
+  long behind = Read(CLOCK_MONOTONIC) - Now(began_monotonic);
+  long real = at->tv_sec * kSecond + at->tv_nsec + behind;
+  return (struct timespec){.tv_sec = real / kSecond, .tv_nsec = real % kSecond};
+}
+
+// The C library's own; of several versions the one that programs are linked to today.
+static void* Next(const char* name) {
+  void* found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+  return found ? found : dlsym(RTLD_NEXT, name);
+}
+
+int pthread_cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex,
+                           const struct timespec* at) {
+  static int (*next)(pthread_cond_t*, pthread_mutex_t*, const struct timespec*);
+  if (!next) next = Next("pthread_cond_timedwait");
+  struct timespec real = Real(at);
+  return next(cond, mutex, &real);
+}
+
+int pthread_cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock,
+                           const struct timespec* at) {
+  static int (*next)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
+  if (!next) next = Next("pthread_cond_clockwait");
+  struct timespec real = Real(at);
+  return next(cond, mutex, clock, &real);
+}
+
+int sem_timedwait(sem_t* sem, const struct timespec* at) {
+  static int (*next)(sem_t*, const struct timespec*);
+  if (!next) next = Next("sem_timedwait");
+  struct timespec real = Real(at);
+  return next(sem, &real);
+}
+
+int sem_clockwait(sem_t* sem, clockid_t clock, const struct timespec* at) {
+  static int (*next)(sem_t*, clockid_t, const struct timespec*);
+  if (!next) next = Next("sem_clockwait");
+  struct timespec real = Real(at);
+  return next(sem, clock, &real);
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec* at, struct timespec* left) {
+  static int (*next)(clockid_t, int, const struct timespec*, struct timespec*);
+  if (!next) next = Next("clock_nanosleep");
+  struct timespec real = flags & TIMER_ABSTIME ? Real(at) : *at;
+  return next(clock, flags, &real, left);
 }

@@ -54,7 +54,7 @@ def preload(folder: Path) -> dict[str, str]:
     """
     library = folder / "processor_clock.so"
     source = Path(__file__).with_name("processor_clock.c")
-    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source)]
+    command = ["cc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
     subprocess.run(command, check=True)
     return {**os.environ, "LD_PRELOAD": str(library)}
 

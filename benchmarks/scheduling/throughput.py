@@ -45,12 +45,19 @@ def cases(small: bool) -> list[tuple[str, Problem, tuple[str, ...]]]:
     return found
 
 
-def rows(small: bool, time_limit: float) -> list[Row]:
-    """A row for each algorithm on each case; 2,000 tasks have three times as long."""
+def rows(
+    small: bool, time_limit: float, algorithms: tuple[str, ...] = (), only: str = ""
+) -> list[Row]:
+    """A row for each algorithm on each case; 2,000 tasks have three times as long.
+
+    Some `algorithms` alone, and `only` cases with this in their name, where they are given.
+    """
     result = []
-    for name, problem, algorithms in cases(small):
+    for name, problem, known in cases(small):
         limit = time_limit if len(problem.tasks) < 2000 else 3 * time_limit
-        for algorithm in algorithms:
+        for algorithm in known if only in name else ():
+            if algorithms and algorithm not in algorithms:
+                continue
             row, _ = run(problem, algorithm, limit)
             stages = problem.objective.contiguous
             result.append(describe(problem, name) | {"stages": stages} | row)

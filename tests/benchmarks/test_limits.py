@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,30 @@ def test_a_call_by_the_processor_s_clock_has_its_answer_and_why_it_stopped(tmp_p
     assert row["kept"], json.dumps(row)
     assert 0 <= row["gap"] < 1
     assert row["why"][0].startswith("stopped: ")
+
+
+def test_who_waits_by_the_processor_s_clock_waits(tmp_path: Path) -> None:
+    """The real clock is ahead; a wait that ended at once kept threads busy that wait for a lock."""
+    code = """
+import ctypes, threading, time
+ctypes.CDLL(None).use_processor_clock()
+real, count = lambda: time.clock_gettime(time.CLOCK_TAI), 0
+time.sleep(0.2)
+until, lock, condition = real() + 0.2, threading.Lock(), threading.Condition()
+lock.acquire()
+while real() < until:
+    with condition:
+        condition.wait(0.02)
+    lock.acquire(timeout=0.02)
+    time.sleep(0.02)
+    count += 1
+print(count)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=preload(tmp_path), capture_output=True, text=True, check=True
+    )
+    assert 1 <= int(done.stdout) <= 4
 
 
 def test_who_was_at_work_after_the_limit(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ def test_a_batch_alone_is_simulated_for_throughput_and_known_for_latency():
     assert fast.period <= slow.period * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+def test_a_plan_says_what_is_done_and_once_why_it_stopped(kind: str) -> None:
+    said: list[str] = []
+    told = replace(QUICK, tell=said.append)
+    plan_decoder(DecoderRequest("gpt2-xl", TWO, kind, 2, parameters=SMALL), told)
+    assert said[:2] == ["planning 1 batch in flight", "asking count-dp"]
+    stops = [line for line in said if line.startswith("stopped: ")]
+    assert stops == said[-1:]
+
+
 def test_for_throughput_as_many_batches_as_keep_the_busiest_device_busy():
     plan = plan_decoder(DecoderRequest("llama2-7b", TWO, "throughput", 4, parameters=SMALL), QUICK)
     assert plan.in_flight >= plan.needed == batches_to_fill(plan.pass_seconds, plan.period)

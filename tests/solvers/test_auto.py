@@ -10,6 +10,7 @@ import pytest
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
 from tests.solvers.examples import fork_join
+from tvm_hetero.problem import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
 from tvm_hetero.solvers.auto import Stage, options_for, portfolio
@@ -74,3 +75,24 @@ def test_where_memory_binds_annealing_does_all_that_it_would_do_alone() -> None:
     assert (told.time_limit, told.seed, told.start) == (54.0, 3, None)
     again = [options_for(s, Options(), None, 1.0).seed for s in line_up if s.solver == "segments"]
     assert len(set(again)) == len(again) > 1
+
+
+@pytest.mark.parametrize(
+    ("network", "platform", "share"),
+    [
+        ("light-inception_v1", "h100x8", 0.5),
+        ("light-inception_v1", "diviml-serial", 0.75),
+        ("layered", "h100x8", 0.75),
+    ],
+)
+def test_of_throughput_annealing_does_all_that_it_would_do_alone(
+    network: str, platform: str, share: float
+) -> None:
+    """Its work takes half of the time: where it often is the best, CP-SAT leaves it that."""
+    sizes = {"tasks": 2000} if network == "layered" else {}
+    problem = zoo_case(network, platform, Objective("throughput"), **sizes)
+    line_up = auto.portfolio(problem)
+    assert line_up[-1].solver == "annealing"
+    told = options_for(line_up[-1], Options(time_limit=54.0), None, 50.0)
+    assert (told.time_limit, told.start) == (54.0, None)
+    assert [stage.share for stage in line_up if stage.solver == "throughput"] == [share]

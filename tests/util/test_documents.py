@@ -13,7 +13,6 @@ from tvm_hetero.util.documents import (
     canonical_json,
     check_format,
     check_keys,
-    digest,
     parse_document,
     read_document,
     write_atomic,
@@ -115,8 +114,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 
 def test_equal_data_equal_text() -> None:
     assert canonical_json({"b": [1, 2.5], "a": "é"}) == '{"a":"\\u00e9","b":[1,2.5]}'
-    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    assert digest({"a": 1}) != digest({"a": 2})
+    assert canonical_json({"a": 1, "b": 2}) == canonical_json({"b": 2, "a": 1})
 
 
 def test_keys() -> None:
@@ -171,6 +169,7 @@ def test_a_file_that_grows_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
     [
         ('{"a": 1e999}', "plain finite numbers, got 1e999"),
         ('{"a": ' + "9" * 400 + "}", "plain finite numbers, got 999"),
+        ('{"a": ' + "9" * 250 + "e99}", "plain finite numbers, got 999"),
         ('{"a": "\\ud800"}', r"half a surrogate pair, '\\ud800'"),
         ('{"\\udc00": 1}', "half a surrogate pair"),
         ('{"a": ' * 65 + "1" + "}" * 65, "nested more than 64 levels deep"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -82,6 +86,35 @@ def test_copies_are_of_one_element_and_over_the_best_paths() -> None:
     assert times[0, 2] == pytest.approx(1.0 + 1.0 + 0.5 + 2.0)
     assert np.isinf(times[2, 0])
     assert times[1, 1] == 0.0
+
+
+@pytest.mark.parametrize("density", [0.3, 0.9])
+def test_links_are_the_least_sums_along_any_path(density: float) -> None:
+    """With many links one stop is the best everywhere, and nothing else is looked at."""
+    rng = random.Random(7)
+    for _ in range(20):
+        names = [f"p{i}" for i in range(6)]
+        links = {
+            (a, b): Link(a, b, rng.choice((1.0, 2.0, 8.0)), rng.choice((0.0, 1.0, 3.0)))
+            for a, b in itertools.permutations(names, 2)
+            if rng.random() < density
+        }
+        platform = Platform(tuple(map(Device, names)), tuple(links.values()))
+        figures = figures_of(Instance(problem_of({"a": dict.fromkeys(names, 1.0)}, [], platform)))
+        ways = list(itertools.chain(*(itertools.permutations(names, n) for n in range(2, 7))))
+        for a, b in itertools.permutations(range(6), 2):
+            sums = [
+                [links[hop] for hop in itertools.pairwise(way)]
+                for way in ways
+                if (way[0], way[-1]) == (names[a], names[b])
+                and all(hop in links for hop in itertools.pairwise(way))
+            ]
+            direct = links.get((names[a], names[b]))
+            sums = sums if direct is None else [[direct]]
+            least = min((sum(link.latency for link in way) for way in sums), default=math.inf)
+            inverse = min((sum(1 / link.bandwidth for link in way) for way in sums), default=0.0)
+            assert figures.latency[a, b] == least
+            assert figures.inverse[a, b] == inverse
 
 
 def test_equal_devices_are_merged() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tvm_hetero.errors import PlatformError
 from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
+from tvm_hetero.views import symmetric_paths
 from tvm_hetero.views.symmetry import Symmetry, find_symmetry, link_codes
 
 
@@ -177,6 +179,22 @@ def test_large_batches_have_ties_and_keep_their_symmetry():
     """Over the network two GPUs without a direct link meet in any other device: many ties."""
     problem = zoo.problem("llama3-70b", "mixed-4", Objective("throughput", 64), layers=2)
     assert [len(row) for row in find_symmetry(problem).twins] == [8, 8, 4, 4]
+
+
+def test_sizes_that_take_the_same_paths_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 448 devices the same pairs were gone through for each of 174 sizes."""
+    made: list[int] = []
+
+    class Counted(symmetric_paths._TiedPaths):
+        def __init__(self, problem: Problem, nbytes: int, stops: Any) -> None:
+            made.append(nbytes)
+            super().__init__(problem, nbytes, stops)
+
+    monkeypatch.setattr(symmetric_paths, "_TiedPaths", Counted)
+    problem = zoo.problem("inception-v4", "mixed-4", Objective("throughput", 8))
+    assert [len(row) for row in find_symmetry(problem).twins] == [8, 8, 4, 4]
+    sizes = {n * t.bytes for t in problem.graph.tensors.values() for n in range(1, 9)}
+    assert 1 <= len(made) <= 4 < len(sizes) / 10
 
 
 def test_subtrees_of_nested_teams_change_places_and_nothing_else_does() -> None:

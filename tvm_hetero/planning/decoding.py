@@ -18,7 +18,8 @@ T, and the plan of the least L for that G may be the better one                 
 `_add_batches`
 
 Solvers are asked in turn until the gap is small enough: counting devices that are alike, which
-closes most clusters within seconds; shares of a batch; then everything that suits      -> `_solved`
+closes most clusters within seconds; shares of a batch; then everything that suits
+(`ask_in_turn`).
 The time limit is one deadline for all of them, which is handed on: each is told what is left as its
 clock, while its work is counted from a limit that does not depend on the machine.
 """
@@ -26,18 +27,18 @@ clock, while its work is counted from a limit that does not depend on the machin
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import replace
 
 from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.planning.ask_in_turn import LEAST, solve_in_turn
 from tvm_hetero.planning.decoder_plan import DecoderPlan, DecoderRequest, one_pass
 from tvm_hetero.planning.route import route_of
 from tvm_hetero.planning.service import Service, steady_rate
+from tvm_hetero.planning.told_progress import say_number, say_why, without_stops
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
-from tvm_hetero.problem.schedule import Schedule
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.options import make_schedule
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
@@ -58,9 +59,6 @@ _NEAR = 1.02
 # Legs of batches that are played, about ten microseconds each, and rounds of all batches.
 _WORK = 300_000
 _LEAST_ROUNDS, _MOST_ROUNDS = 3, 12
-# Seconds that a solver is given as long as there is no plan: those that count devices do their
-# counted work in fewer.
-_LEAST = 3.0
 # Batches in flight are far too few where it would take so many times their number.
 _FEW = 2
 # A step of the climb that is too fine to find another number of batches in flight.
@@ -92,6 +90,14 @@ def plan_decoder(
         raise UsageError(f"batches in flight: expected at least 1, got {wish.in_flight}")
     began = options.clock()
     deadline = began + options.time_limit
+    found = _plan(wish, without_stops(options), deadline)
+    few = wish.kind == "throughput" and _needs_more_batches(found)
+    say_why(found, options, few_batches=few, late=options.clock() >= deadline)
+    return replace(found, seconds=options.clock() - began)
+
+
+def _plan(wish: DecoderRequest, options: Options, deadline: float) -> DecoderPlan:
+    """The best plan by the deadline, of as many batches in flight as are asked for or do best."""
     found = None
     if wish.kind == "throughput":
         if wish.in_flight is None:
@@ -106,12 +112,12 @@ def plan_decoder(
         in_flight = found.in_flight if found else wish.in_flight or 1
         made = _made(wish, in_flight, _left(options, deadline), deadline, found)
         found = _better(found, made)
-    return replace(found, seconds=options.clock() - began)
+    return found
 
 
 def _quick(options: Options) -> Options:
     """The same work for each plan of a climb, so that a busy machine gives the same plans."""
-    limit = max(_LEAST, _PART * options.time_limit)
+    limit = max(LEAST, _PART * options.time_limit)
     return replace(options, gap=max(options.gap, _ROUGH), time_limit=limit)
 
 
@@ -122,7 +128,7 @@ def _needs_more_batches(plan: DecoderPlan) -> bool:
 
 def _left(options: Options, deadline: float) -> Options:
     """The options with work for the time that is left."""
-    return replace(options, time_limit=max(_LEAST, deadline - options.clock()))
+    return replace(options, time_limit=max(LEAST, deadline - options.clock()))
 
 
 def _closed(plan: DecoderPlan, options: Options) -> bool:
@@ -151,9 +157,10 @@ def _made(
     quickly: bool = False,
 ) -> DecoderPlan:
     problem = request.problem(in_flight)
+    say_number(options, in_flight)
     if start is not None:
         options = replace(options, start=start.schedule)
-    schedule = _solved(problem, options, deadline, quickly=quickly)
+    schedule = solve_in_turn(problem, options, deadline, quickly=quickly)
     busy = loads(problem, schedule.executions, schedule.copies)
     found = DecoderPlan(
         request, problem, schedule, in_flight, one_pass(problem, schedule), max(busy.values())
@@ -171,7 +178,7 @@ def _add_batches(plan: DecoderPlan, options: Options, deadline: float) -> Decode
     request, problem = plan.wish, plan.problem
     alone = replace(request, kind="latency").problem(plan.in_flight)
     try:
-        swift = _solved(alone, options, deadline, quickly=True)
+        swift = solve_in_turn(alone, options, deadline, quickly=True)
     except (InfeasibleError, SolverError):
         return plan
     plan = replace(plan, pass_bound=swift.lower_bound)
@@ -277,27 +284,3 @@ def _most_batches(request: DecoderRequest, one: Problem) -> int:
         return _MOST_IN_FLIGHT
     room = sum(size for size in sizes if size is not None) - (weights[0] - each)
     return max(1, min(_MOST_IN_FLIGHT, room // each))
-
-
-def _solved(
-    problem: Problem, options: Options, deadline: float, *, quickly: bool = False
-) -> Schedule:
-    """The best schedule of the solvers that are asked in turn; `quickly`: until there is one.
-
-    Each is told what is left until the deadline; the first ones are given `_LEAST` s all the same.
-    """
-    best = options.start
-    shared = problem.batch > 1 and problem.objective.kind == "throughput"
-    for name in ("count-dp", *(["shares"] if shared else []), "auto"):
-        left = deadline - options.clock()
-        enough = left <= 0 or (quickly and name == "auto")
-        if best is not None and (enough or options.within_gap(best.value, best.lower_bound)):
-            break
-        asked = replace(options, start=best, deadline=max(left, _LEAST) if best is None else left)
-        if name == "auto":
-            best = solve(problem, name, asked)
-            continue
-        with suppress(SolverError):
-            best = solve(problem, name, asked)
-    assert best is not None, "auto finds a schedule, or says why not"
-    return best

@@ -80,6 +80,12 @@ def parse_problem(data: object, where: str) -> ProblemFields:
 
 def problem_document(parts: ProblemFields) -> dict[str, Any]:
     """The document that `parse_problem` reads; values that are the default are left out."""
+    tasks = ((task, parts.costs[task.id]) for task in parts.graph.tasks)
+    return document_around([task_row(task, row, _cost_row(row)) for task, row in tasks], parts)
+
+
+def document_around(rows: list[dict[str, Any]], parts: ProblemFields) -> dict[str, Any]:
+    """The document with these rows of tasks."""
     objective: dict[str, Any] = {
         "kind": parts.objective.kind,
         "batch": parts.objective.batch,
@@ -92,7 +98,7 @@ def problem_document(parts: ProblemFields) -> dict[str, Any]:
         "format": FORMAT,
         "name": parts.name,
         "platform": parts.platform.to_dict(),
-        "tasks": [_task_row(task, parts.costs[task.id]) for task in parts.graph.tasks],
+        "tasks": rows,
         "edges": [_edge_row(edge) for edge in parts.graph.edges],
         "objective": objective,
     }
@@ -217,14 +223,14 @@ def _parse_objective(problem: Fields) -> Objective:
     )
 
 
-def _task_row(task: Task, costs: Mapping[str, Cost]) -> dict[str, Any]:
+def task_row(task: Task, costs: Mapping[str, Cost], cost: object) -> dict[str, Any]:
+    """The row of a task; `cost` is put into its place unread."""
     row: dict[str, Any] = {"id": task.id}
     if task.op:
         row["op"] = task.op
+    row["cost"] = cost
     # Many devices may share a cost; what is said of it is found once.
     distinct = {id(cost): cost for cost in costs.values()}
-    values = {key: cost_value(cost) for key, cost in distinct.items()}
-    row["cost"] = {device: values[id(cost)] for device, cost in costs.items()}
     if any(cost.implementation != "rule" for cost in distinct.values()):
         others = {d: c.implementation for d, c in costs.items() if c.implementation != "rule"}
         row["implementation"] = others
@@ -240,6 +246,12 @@ def _task_row(task: Task, costs: Mapping[str, Cost]) -> dict[str, Any]:
     if task.color is not None:
         row["color"] = task.color
     return row
+
+
+def _cost_row(costs: Mapping[str, Cost]) -> dict[str, float | dict[str, float]]:
+    """The costs of a task by device; that of many is written once."""
+    values = {id(cost): cost_value(cost) for cost in {id(c): c for c in costs.values()}.values()}
+    return {device: values[id(cost)] for device, cost in costs.items()}
 
 
 def cost_value(cost: Cost) -> float | dict[str, float]:

@@ -17,6 +17,7 @@ from typing import Any
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.cost import IMPLEMENTATIONS, Cost, check_points, check_sizes
+from tvm_hetero.problem.digest import problem_digest
 from tvm_hetero.problem.format import (
     ProblemFields,
     locate_errors,
@@ -26,7 +27,7 @@ from tvm_hetero.problem.format import (
 )
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.problem.objective_kinds import Objective, check_objective
-from tvm_hetero.util.documents import digest, read_document, write_atomic
+from tvm_hetero.util.documents import read_document, write_atomic
 from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import MOST_BYTES
@@ -81,8 +82,11 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of this problem; values that are the default are left out."""
-        parts = (self.graph, self.costs, self.platform, self.objective, self.name)
-        return problem_document(ProblemFields(*parts))
+        return problem_document(self._fields)
+
+    @property
+    def _fields(self) -> ProblemFields:
+        return ProblemFields(self.graph, self.costs, self.platform, self.objective, self.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write this problem as JSON, one task or edge a line, whole or not at all."""
@@ -91,7 +95,7 @@ class Problem:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical document: what a schedule names its problem by."""
-        return digest(self.to_dict())
+        return problem_digest(self._fields)
 
     @property
     def tasks(self) -> tuple[Task, ...]:

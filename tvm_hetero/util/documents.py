@@ -6,7 +6,6 @@ that an unknown key, a NaN or a half-written file is met in one place.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -128,11 +127,6 @@ def write_atomic(path: str | os.PathLike[str], data: str | bytes) -> None:
 def canonical_json(data: Any) -> str:
     """Write data as JSON with sorted keys and no spaces: equal data, equal text."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def digest(data: Any) -> str:
-    """SHA-256 (hex) of the canonical JSON of `data`."""
-    return hashlib.sha256(canonical_json(data).encode("utf-8")).hexdigest()
 
 
 def check_keys(

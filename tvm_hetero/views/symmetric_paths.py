@@ -28,6 +28,8 @@ from tvm_hetero.views.one_stop_paths import one_stop
 
 Permutation = tuple[int, ...]
 Pair = tuple[int, int]
+# Pairs and what their paths pass (`_ties`), and the size of copies where that matters besides.
+_Ties = tuple[frozenset[tuple[Pair, tuple[int, ...] | None]], int | None]
 # Sizes of copies that are looked at, and paths that are compared one by one, before giving up.
 _MOST_SIZES = 400
 _MOST_PATHS = 50_000
@@ -48,14 +50,19 @@ def path_judge(problem: Problem, links: IntArray) -> Callable[[Permutation], boo
     if len(one) * problem.batch > _MOST_SIZES:
         return None
     sizes = sorted({b * n for b in one for n in range(1, problem.batch + 1)})
-    ties, count = {}, 0
-    figures = _figures(problem, links)
+    ties: dict[_Ties, int] = {}
+    figures, pairs, count = _figures(problem, links), np.argwhere(indirect), 0
     for nbytes in sizes:
-        ties[nbytes] = _ties(_seconds(links, figures, nbytes), indirect)
-        count += len(ties[nbytes])
+        stops = _ties(_seconds(links, figures, nbytes), pairs)
+        count += len(stops)
         if count > _MOST_PATHS:
             return None
-    tied = [_TiedPaths(problem, nbytes, stops) for nbytes, stops in ties.items() if stops]
+        # Copies of most sizes take the same paths. What is left to a search is another for each.
+        searched = None in stops.values()
+        ties.setdefault((frozenset(stops.items()), nbytes if searched else None), nbytes)
+    tied = [
+        _TiedPaths(problem, nbytes, dict(stops)) for (stops, _), nbytes in ties.items() if stops
+    ]
 
     def carried(permutation: Permutation) -> bool:
         moved = [d for d, image in enumerate(permutation) if d != image]
@@ -64,12 +71,11 @@ def path_judge(problem: Problem, links: IntArray) -> Callable[[Permutation], boo
     return carried
 
 
-def _ties(seconds: FloatArray, indirect: BoolArray) -> dict[Pair, tuple[int, ...] | None]:
-    """The pairs of devices without a link that have several best paths.
+def _ties(seconds: FloatArray, pairs: IntArray) -> dict[Pair, tuple[int, ...] | None]:
+    """Those of some pairs of devices, which no link joins, that have several best paths.
 
     With what their paths pass after the first device, where that is known already; else None.
     """
-    pairs = np.argwhere(indirect)
     found: dict[Pair, tuple[int, ...] | None] = {}
     left: dict[int, list[int]] = {}
     direct = one_stop(seconds, pairs)

@@ -42,7 +42,6 @@ from typing import TypeVar
 import numpy as np
 
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import IntArray
@@ -209,29 +208,30 @@ def link_codes(platform: Platform) -> IntArray:
 
 def _signatures(problem: Problem) -> IntArray:
     """A number for every device: equal figures and equal costs of all tasks, equal numbers."""
-    names = problem.platform.names
-    columns: list[list[int]] = [[] for _ in names]
-    for task in problem.tasks:
-        row = problem.costs[task.id]
-        numbers: dict[object, int] = {}
-        known: dict[int, tuple[Cost, int]] = {}  # by object, which may be the cost of many
-        for name, column in zip(names, columns, strict=True):
-            cost = row.get(name)
-            if cost is None:
-                column.append(-1)
-                continue
-            if id(cost) not in known:
-                known[id(cost)] = cost, numbers.setdefault(cost.points, len(numbers))
-            column.append(known[id(cost)][1])
+    table = np.array([_numbered(problem, task.id) for task in problem.tasks], dtype=np.int64)
     seen: dict[object, int] = {}
     result = []
-    for device, column in zip(problem.platform.devices, columns, strict=True):
+    for device, column in zip(problem.platform.devices, table.T, strict=True):
         figures: tuple[object, ...] = (
             device.memory, device.overlap, device.watts, device.idle_watts, device.price,
             len(problem.platform.team_cores.get(device.name, ())),
         )  # fmt: skip
-        result.append(seen.setdefault((figures, tuple(column)), len(seen)))
+        result.append(seen.setdefault((figures, column.tobytes()), len(seen)))
     return np.array(result, dtype=np.int64)
+
+
+def _numbered(problem: Problem, task: str) -> list[int]:
+    """For each device a number for what a task costs there: equal costs, equal numbers; -1: none.
+
+    One object may be the cost of many devices, and is compared once.
+    """
+    costs = list(map(problem.costs[task].get, problem.platform.names))
+    numbers: dict[object, int] = {}
+    number_of = {id(None): -1}
+    for cost in {id(cost): cost for cost in costs}.values():
+        if cost is not None:
+            number_of[id(cost)] = numbers.setdefault(cost.points, len(numbers))
+    return [number_of[id(cost)] for cost in costs]
 
 
 def _refine(kinds: IntArray, links: IntArray) -> IntArray:

@@ -18,6 +18,8 @@ def test_tells_partition_figures_and_symmetry() -> None:
     for text in ("n0.v100", "layers", "predicted tokens a second", "lower bound", "gap",
                  "Symmetry: 720 ways", "no device can do it alone"):  # fmt: skip
         assert text in result.out
+    # Piped, too, it says what it does and why it stopped.
+    assert "     asking count-dp\n" in result.err and result.err.count("stopped: ") == 1
 
 
 def test_writes_what_check_and_show_read(tmp_path: Path) -> None:

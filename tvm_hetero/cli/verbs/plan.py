@@ -65,9 +65,8 @@ def plan(
     steps = Steps(quiet=json_output)
     with steps.step("Plan", time_limit) as step:
         cores = workers or cores_at_once()
-        found = plan_decoder(
-            request, Options(time_limit=time_limit, gap=gap, seed=seed, workers=cores)
-        )
+        told = Options(time_limit, seed, gap=gap, workers=cores, tell=step.tell)
+        found = plan_decoder(request, told)
         size = f"{len(found.problem.tasks)} tasks, {len(request.platform.devices)} devices"
         step.note = f"{size}, {found.schedule.solver}"
     if output is not None:

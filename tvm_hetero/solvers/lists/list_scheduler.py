@@ -25,8 +25,9 @@ Score = Callable[[int, int, float], float]
 
 # Times at which a placement that overflows is tried again.
 _DELAYS = 8
-# Tasks between two looks at the clock: some tens of milliseconds, and small problems are not cut.
-_LOOK_AT_CLOCK = 128
+# Tasks that are passed over, and devices that are tried, between two looks at the clock: some tens
+# of milliseconds, and small problems are not cut.
+_LOOK_AT_CLOCK, _TRIES = 128, 256
 
 
 def earliest_finish(task: int, device: int, end: float) -> float:
@@ -61,6 +62,7 @@ class ListScheduler(Booking):
         self.score = score
         self.name = name
         self.ends = ends
+        self._tries = self._placed = 0
         self.fresh = UnusedDevices(instance.problem, apart)
 
     def run(self, order: Sequence[int], *, by_space: bool) -> tuple[list[Execution], list[Copy]]:
@@ -77,12 +79,11 @@ class ListScheduler(Booking):
         """
         left = deque(order)
         while left:
-            if len(left) % _LOOK_AT_CLOCK == 0:
-                check_time(self.ends, self.name, len(order) - len(left), len(order))
+            self._placed = len(order) - len(left)
             reasons: list[InfeasibleError] = []
             for i, v in enumerate(left):
                 if i % _LOOK_AT_CLOCK == _LOOK_AT_CLOCK - 1:
-                    check_time(self.ends, self.name, len(order) - len(left), len(order))
+                    self._look_at_clock()
                 if not self.ready(v):
                     continue
                 try:
@@ -99,6 +100,9 @@ class ListScheduler(Booking):
                 raise reasons[0]
         return self.result()
 
+    def _look_at_clock(self) -> None:
+        check_time(self.ends, self.name, self._placed, len(self.instance))
+
     def ready(self, v: int) -> bool:
         """Whether everything that `v` reads has a place."""
         tensors = self.instance.tensors
@@ -111,10 +115,15 @@ class ListScheduler(Booking):
         ------
         InfeasibleError
             If it fits nowhere.
+        SolverError
+            If the time is up.
         """
         options = []
         short: list[tuple[int, int]] = []
         for d in self.candidates(v):
+            self._tries += 1
+            if self._tries % _TRIES == 0:
+                self._look_at_clock()
             found = self.try_place(v, d)
             if isinstance(found, int):
                 short.append((found, d))
