@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from onnx import helper
 
 from tests.frontends.onnx.running import Array, assert_same, evaluate, typed_model
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
 
 RNG = np.random.default_rng(0)
 
@@ -39,3 +42,12 @@ def test_windows_of_a_size_that_is_known_are_constants() -> None:
     x = RNG.standard_normal((3, 16)).astype(np.float32)
     model = typed_model(nodes, {"x": x}, constants)
     assert_same(model, {"x": x}, evaluate(model, {"x": x}))
+
+
+def test_a_window_of_several_sizes_is_refused() -> None:
+    node = helper.make_node("HannWindow", ["sizes"], ["y"])
+    end = helper.make_node("Mul", ["x", "y"], ["z"])
+    x = RNG.standard_normal((3, 16)).astype(np.float32)
+    model = typed_model([node, end], {"x": x}, {"sizes": np.array([16, 8])}, outputs=["z"])
+    with pytest.raises(ModelError, match="HannWindow"):
+        from_onnx(model)

@@ -57,3 +57,11 @@ def test_sums_of_half_precision_are_made_in_single_precision() -> None:
         helper.make_node("Softmax", ["x"], ["share"]),
     ]
     assert_same(typed_model(nodes, {"x": x}, AXES), {"x": x}, rtol=1e-3)
+
+
+def test_a_single_number_has_no_axes_to_sum_over() -> None:
+    """In opset 13 axes are an attribute, which has no empty list."""
+    x = np.array(0.75, np.float32)
+    for keep in (0, 1):
+        node = helper.make_node("ReduceLogSumExp", ["x"], ["y"], keepdims=keep)
+        assert_same(typed_model([node], {"x": x}, opset=13), {"x": x})

@@ -181,8 +181,11 @@ def _result_bytes(
         rank = max(len(graph.shape(name)) for name in operands)
         return 8 * elements * (rank + 1) if elements * 8 <= LARGEST_FOLD else None
     if node.op_type == "Range":
-        start, limit, delta = (graph.array(name).astype(np.float64) for name in operands)
-        count = float(abs((limit - start) / delta)) if delta != 0 else math.inf
+        given = [graph.array(name).astype(np.float64) for name in operands]
+        if any(array.size != 1 for array in given):
+            return None
+        start, limit, delta = (float(array.item()) for array in given)
+        count = abs((limit - start) / delta) if delta != 0 else math.inf
         return 8 * math.ceil(count) if count <= LARGEST_FOLD else None
     if node.op_type not in _INFERRED:
         return None

@@ -67,7 +67,8 @@ def _reduced(r: Rewriting, operator: str, x: str, axes: list[int]) -> str:
     """Add a reduction that keeps its axes; returns the name of what it makes."""
     if r.opset >= _AXES_ARE_OPERAND or operator == "ReduceSum":
         return r.add(operator, [x, r.constant(axes, "int64")], keepdims=1)
-    return r.add(operator, [x], axes=axes, keepdims=1)
+    # Of a single number there are none, and an empty list is no attribute.
+    return r.add(operator, [x], axes=axes or None, keepdims=1)
 
 
 def _attributes(r: Rewriting) -> dict[str, Any]:
