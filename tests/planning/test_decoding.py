@@ -10,7 +10,7 @@ import pytest
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import InfeasibleError, UsageError
-from tvm_hetero.planning import DecoderPlan, DecoderRequest, decoding, plan_decoder
+from tvm_hetero.planning import DecoderPlan, DecoderRequest, ask_in_turn, decoding, plan_decoder
 from tvm_hetero.planning.decoder_plan import batches_to_fill, one_pass
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.problem.objective import loads
@@ -174,7 +174,7 @@ def handed_on(monkeypatch: pytest.MonkeyPatch, wish: DecoderRequest, limit: floa
         real = solve(problem, name if name != "auto" else "single", Options(time_limit=0.5))
         return replace(real, lower_bound=0.0)
 
-    monkeypatch.setattr(decoding, "solve", solved)
+    monkeypatch.setattr(ask_in_turn, "solve", solved)
     plan = plan_decoder(wish, Options(time_limit=limit, clock=clock))
     return told, plan
 
