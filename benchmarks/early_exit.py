@@ -14,7 +14,6 @@ not, in turns with ONNX Runtime, which is a process of its own with its defaults
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import statistics
 import sys
 import time
@@ -33,6 +32,7 @@ import tvm_hetero as th
 from benchmarks.documents import write_document
 from benchmarks.execution.cases import two_devices
 from benchmarks.execution.onnxruntime_peer import median_ms, serve_onnxruntime
+from benchmarks.spawned_process import SpawnedProcess
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
@@ -138,27 +138,22 @@ def measured(
     given = {} if probability is None else {"ends": probability}
     options = PartitionOptions(time_limit=5, probabilities=given)
     placed = partition(from_onnx(model), two_devices(), options)
-    context = multiprocessing.get_context("spawn")
-    ours_end, theirs_end = context.Pipe()
-    peer = context.Process(
-        target=serve_onnxruntime, args=(model.SerializeToString(), feeds, runs, theirs_end)
-    )
-    peer.start()
     own: list[list[float]] = [[], []]
     their: list[list[float]] = [[], []]
-    with th.Executor(th.build(placed.module, single=False)) as executor:
+    with (
+        SpawnedProcess(serve_onnxruntime, model.SerializeToString(), feeds, runs) as peer,
+        th.Executor(th.build(placed.module, single=False)) as executor,
+    ):
         found = [executor.run({"image": image})[0].numpy() for image in feeds]
         for _ in range(rounds):
             for column, image in zip(own, feeds, strict=True):
                 column.append(median_ms(partial(executor.run, {"image": image}), runs))
             time.sleep(_PAUSE)
-            ours_end.send(True)
-            times, results = ours_end.recv()
+            peer.pipe.send("once more")
+            times, results = peer.pipe.recv()
             for column, each in zip(their, times, strict=True):
                 column.append(each)
             time.sleep(_PAUSE)
-    ours_end.send(False)
-    peer.join()
     pairs = zip(found, results, strict=True)
     early, late, ort_early, ort_late = (statistics.median(column) for column in (*own, *their))
     return EarlyExitRow(

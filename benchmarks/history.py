@@ -94,7 +94,9 @@ def lost_for_sure(
     lost = losses(figures, history, machine)
     for _ in range(ATTEMPTS - 1):
         if lost:
-            lost = losses(anew([each.name for each in lost]), history, machine)
+            names = {each.name for each in lost}
+            again = losses(anew(sorted(names)), history, machine)
+            lost = [each for each in again if each.name in names]
     return lost
 
 

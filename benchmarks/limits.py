@@ -1,7 +1,7 @@
 """Whether a time limit is kept: reading, solving, bounds, the judge and writing, large and tight.
 
     python -m benchmarks.limits                  large and hard problems; writes results/limits.json
-    python -m benchmarks.limits --zoo --sample 250 --longest 1
+    python -m benchmarks.limits --zoo --sample 150 --longest 1
                                                  of all problems of the zoo; results/limits_zoo.json
     python -m benchmarks.limits --small          half a minute of it, nothing is written
     python -m benchmarks.limits --wall           by the wall's clock, on a machine that is ours

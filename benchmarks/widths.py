@@ -20,6 +20,7 @@ during which they changed is measured again. `error` is the plan's median agains
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import tempfile
 import time
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> list[WidthRow]:
         print(line(rows[-1]), flush=True)
         if asked.output is not None:
             write_document(asked.output, "python -m benchmarks.widths", map(asdict, rows),
-                           time_limit_s=asked.limit)  # fmt: skip
+                           time_limit_s=asked.limit, openvino=_openvino_version())  # fmt: skip
     print(summary(rows))
     return rows
 
@@ -212,6 +213,13 @@ def openvino_runner(model: onnx.ModelProto, inputs: Mapping[str, Any]) -> Runner
         return seconds
 
     return run
+
+
+def _openvino_version() -> str:
+    try:
+        return importlib.metadata.version("openvino")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 _SIDES = ("plan", "all", "each", "one", "ort", "vino")

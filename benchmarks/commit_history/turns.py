@@ -8,7 +8,6 @@ of the turns' ratios is the figure, and their quartiles are its noise.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.commit_history.subjects import Run, Side, keep_to_first_core, subjects
+from benchmarks.spawned_process import SpawnedProcess
 from tvm_hetero.errors import RunError
 from tvm_hetero.processes.torch_import import hide_torch
-from tvm_hetero.util.closeable import Closeable
 from tvm_hetero.util.statistics import quantile
 
 _PAUSE = 0.05
@@ -75,15 +74,11 @@ def _after_a_pause(side: _SideProcess, what: str, name: str) -> float:
     return float(side.ask(what, name))
 
 
-class _SideProcess(Closeable):
+class _SideProcess(SpawnedProcess):
     """A process that holds one side, makes a subject when it is first asked, and times blocks."""
 
     def __init__(self, side: Side) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_answer, args=(theirs, side), daemon=True)
-        self._process.start()
-        theirs.close()
+        super().__init__(_answer, side)
         self._side = side
 
     def ask(self, what: str, name: str) -> Any:
@@ -95,21 +90,15 @@ class _SideProcess(Closeable):
             The side failed, ended, or took too long.
         """
         try:
-            self._pipe.send((what, name))
-            if not self._pipe.poll(_PATIENCE):
+            self.pipe.send((what, name))
+            if not self.pipe.poll(_PATIENCE):
                 raise RunError(f"{name}, {self._side}: not done after {_PATIENCE:g} s")
-            is_right, answer = self._pipe.recv()
+            is_right, answer = self.pipe.recv()
         except (EOFError, OSError):
             raise RunError(f"{name}, {self._side}: the process has ended") from None
         if not is_right:
             raise RunError(f"{name}, {self._side}: {answer}")
         return answer
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
 
 
 def _answer(pipe: Connection, side: Side) -> None:

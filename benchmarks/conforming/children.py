@@ -6,7 +6,6 @@ not answer in time, is replaced; what it was at counts as a crash or a time-out.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import queue
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 
 from benchmarks.conforming.engines import CRASH, ENGINES, TIMEOUT, VARIANTS
 from benchmarks.conforming.suite import SuiteTest
+from benchmarks.spawned_process import SpawnedProcess
 from tvm_hetero.processes.torch_import import hide_torch
 
 SECONDS = 120
@@ -24,15 +24,11 @@ TESTS_A_CHILD = 300
 _DONE = ("", "", "")
 
 
-class Child:
+class Child(SpawnedProcess):
     """A process that tries tests by one engine."""
 
     def __init__(self, engine: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(engine, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
+        super().__init__(_serve, engine)
         self.left = TESTS_A_CHILD
 
     def attempt(self, test: SuiteTest, seconds: float) -> dict[str, tuple[str, str]]:
@@ -41,29 +37,27 @@ class Child:
         begun = VARIANTS[0]
         self.left -= 1
         try:
-            self._pipe.send(test)
+            self.pipe.send(test)
             while True:
-                if not self._pipe.poll(seconds):
+                if not self.pipe.poll(seconds):
                     found[begun] = (TIMEOUT, f"no answer in {seconds:g} s")
-                    self.end()
+                    self.close()
                     return found
-                variant, outcome, reason = self._pipe.recv()
+                variant, outcome, reason = self.pipe.recv()
                 if not variant:
                     return found
                 begun = variant
                 if outcome:
                     found[variant] = (outcome, reason)
         except (EOFError, OSError):
-            self._process.join()
-            found[begun] = (CRASH, f"the process ended with {self._process.exitcode}")
+            self.process.join()
+            found[begun] = (CRASH, f"the process ended with {self.process.exitcode}")
             self.left = 0
             return found
 
-    def end(self) -> None:
-        """End the process, whatever it is doing."""
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
+    def close(self) -> None:
+        """End the process; it takes no more tests."""
+        super().close()
         self.left = 0
 
 
@@ -94,16 +88,16 @@ def _work(waiting: Any, ended: Any, engine: str, seconds: float) -> None:
     try:
         while (test := waiting.get()) is not None:
             if child.left <= 0:
-                child.end()
+                child.close()
                 child = Child(engine)
             ended.put((test, child.attempt(test, seconds)))
     except BaseException as error:
         ended.put(error)
     finally:
-        child.end()
+        child.close()
 
 
-def _serve(engine: str, pipe: Connection) -> None:
+def _serve(pipe: Connection, engine: str) -> None:
     """Answer tests until the other end is closed. What TVM prints is nobody's."""
     hide_torch()  # it would take longer to load than TVM
     devnull = os.open(os.devnull, os.O_WRONLY)

@@ -19,12 +19,13 @@ def median_ms(call: Callable[[], object], runs: int) -> float:
     return 1e3 * statistics.median(times[3:])
 
 
-def serve_onnxruntime(model: bytes, feeds: tuple[Any, Any], runs: int, pipe: Any) -> None:
-    """In a process of its own: answer each request with times and results."""
+def serve_onnxruntime(pipe: Any, model: bytes, feeds: tuple[Any, Any], runs: int) -> None:
+    """In a process of its own: answer each request with times and results, until it is ended."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     results = [session.run(None, {"image": image})[0] for image in feeds]
-    while pipe.recv():
+    while True:
+        pipe.recv()
         times = [median_ms(partial(session.run, None, {"image": i}), runs) for i in feeds]
         pipe.send((times, results))

@@ -6,7 +6,6 @@ between, since ONNX Runtime's threads spin for a while after a run.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import numpy as np
 
 from benchmarks.file_zoo.cases import FileCase
 from benchmarks.file_zoo.inputs import inputs_of
+from benchmarks.spawned_process import SpawnedProcess
 from tvm_hetero.processes.torch_import import hide_torch
 
 _PAUSE = 0.1
@@ -111,36 +111,24 @@ class _SideFailedError(Exception):
         self.outcome = outcome
 
 
-class _Side:
+class _Side(SpawnedProcess):
     """A process that holds one side, and answers *outputs* and *time*."""
 
     def __init__(self, kind: str, arguments: tuple[Any, ...]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, kind, arguments), daemon=True)
-        self._process.start()
-        theirs.close()
+        super().__init__(_serve, kind, arguments)
         self._kind = kind
-
-    def __enter__(self) -> _Side:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
 
     def ask(self, what: str, limit: float) -> Any:
         """Return an answer, or raise what the side failed with."""
         where = "run" if self._kind == "ours" else "ONNX Runtime"
         try:
-            self._pipe.send(what)
-            if not self._pipe.poll(limit):
+            self.pipe.send(what)
+            if not self.pipe.poll(limit):
                 raise _SideFailedError("timeout", f"{where}: not done after {limit:g} s")
-            good, answer = self._pipe.recv()
+            good, answer = self.pipe.recv()
         except (EOFError, OSError):
-            self._process.join()
-            ended = self._process.exitcode
+            self.process.join()
+            ended = self.process.exitcode
             raise _SideFailedError("crash", f"{where}: the process ended with {ended}") from None
         if not good:
             refused = self._kind == "ours" and answer[0]

@@ -17,7 +17,7 @@ from tvm_hetero.cost_models.store.identity import worker_cores
 from tvm_hetero.devices.target import dl_device, remote_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.tir.index_values import values_of
-from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.devices import HOST_KINDS, Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.processes.child_process import Worker, WorkerLost
@@ -149,7 +149,8 @@ class KernelBench:
             "host": _symbol_in(self._host, host),
             **self._how(func, ()),
         }
-        answer = self._ask(question, self._effort.time_limit + 4 * self._moving(func))
+        # Data goes to a board and comes back for each of four runs.
+        answer = self._ask(question, self._effort.time_limit + 8 * self._moving(func))
         wrong = answer.get("wrong")
         return None if wrong is None else str(wrong)
 
@@ -201,6 +202,8 @@ class KernelBench:
             self._drop()
             raise ProfileError(lost_text(self._device, answer["lost"]))
         if "error" in answer:
+            if self._device.kind not in HOST_KINDS:
+                self._drop()  # a GPU answers each call with its first error from then on
             raise NotMeasured(f"it cannot be run: {answer['error']}")
         return answer
 

@@ -62,9 +62,12 @@ def choose_implementation(
     _check(job, verdict, bench)
     _check_against_host(job, verdict, bench)
     for candidate in job.others:
-        if RULE in verdict.refused:
+        if RULE in verdict.refused and job.host is None:
             break  # wrong, so there is nothing to compare with; the plain nest has its time
         if candidate.implementation in verdict.refused:
+            continue
+        if RULE in verdict.refused:  # it has been compared with a CPU
+            _measure_alone(job, candidate, verdict, bench)
             continue
         keys, seconds = [job.key, candidate.key], verdict.times[RULE].seconds
         try:
@@ -79,6 +82,17 @@ def choose_implementation(
         else:
             _decide(job, candidate, other, verdict, bench)
     return verdict
+
+
+def _measure_alone(
+    job: KernelJob, candidate: KernelCandidate, verdict: ImplementationVerdict, bench: KernelBench
+) -> None:
+    try:
+        timing = bench.measure(candidate.key, candidate.func, job.cold)
+    except NotMeasured as reason:
+        verdict.refuse(candidate.implementation, str(reason))
+    else:
+        verdict.add(candidate.implementation, timing)
 
 
 def _check(job: KernelJob, verdict: ImplementationVerdict, bench: KernelBench) -> None:

@@ -2,6 +2,8 @@
 
 Times are stored every half second (a commit takes the disk longer than most kernels take) and when
 a phase ends, be it by an interruption: so that loses nothing, and a killed process next to nothing.
+What has to be compared with a CPU first is stored when it has been: a time in the store is one of a
+kernel that is right.
 """
 
 from __future__ import annotations
@@ -149,7 +151,10 @@ class DeviceRun:
                 self.given_up[job.key] = str(reason)
             return False
         self.run.profile.runs += 1
-        self._keep(job, RULE, timing)
+        if job.host is None:
+            self._keep(job, RULE, timing)
+        else:  # it is not known to be right yet (`_hold_contests`)
+            self.verdicts[job.key].add(RULE, timing)
         return not is_settled(None if before is None else before.seconds, timing.seconds)
 
     def _hold_contests(self, bench: KernelBench) -> None:

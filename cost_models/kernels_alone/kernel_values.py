@@ -15,6 +15,8 @@ _DISTINCT = 1_048_573
 # By how much of the largest value two right outputs may differ, by bytes of a value: sums in
 # another order, of up to some ten thousand values.
 _TOLERANCE = {1: 0.3, 2: 0.03, 4: 1e-4}
+# The share of whole numbers that a rounding may make their neighbours.
+_NEIGHBOURS = 1e-3
 
 
 def sample(seed: int, shape: Sequence[int], dtype: str) -> np.ndarray[Any, Any]:
@@ -68,21 +70,53 @@ def _numpy_name(dtype: str) -> Any:
     return getattr(ml_dtypes, dtype)
 
 
+def is_finite(values: np.ndarray[Any, Any]) -> bool:
+    """Whether there is no NaN and no infinity among some values."""
+    return values.dtype.kind in "iub" or bool(np.isfinite(values.astype(np.float32)).all())
+
+
 def find_difference(
-    expected: Sequence[np.ndarray[Any, Any]], found: Sequence[np.ndarray[Any, Any]]
+    expected: Sequence[np.ndarray[Any, Any]],
+    found: Sequence[np.ndarray[Any, Any]],
+    *,
+    rounded: bool = False,
 ) -> str | None:
-    """What is wrong with `found`; None where it is `expected`, but for rounding."""
+    """What is wrong with `found`; None where it is `expected`, but for rounding.
+
+    With `rounded`, whole numbers and truth values may have been made of floats that were rounded
+    otherwise: a few of them may be the neighbour.
+    """
+    among_floats = any(each.dtype.kind not in "iub" for each in expected)
     for i, (one, other) in enumerate(zip(expected, found, strict=True)):
         if one.dtype.kind in "iub":
-            if not np.array_equal(one, other):
-                return f"tensor {i} differs in {np.count_nonzero(one != other)} values"
-            continue
-        # float32 knows all float16 and bfloat16, and numpy's functions know float32.
-        a, b = (x if x.dtype.itemsize > 4 else x.astype(np.float32) for x in (one, other))
-        if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return f"tensor {i} has values that are not finite"
-        largest = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
-        off = np.max(np.abs(a - b), initial=0.0, where=np.isfinite(a))
-        if off > _TOLERANCE[min(one.dtype.itemsize, 4)] * largest:
-            return f"tensor {i} is off by {off:.3g}, its largest value is {largest:.3g}"
+            reason = _whole_difference(one, other, rounded=rounded and among_floats)
+        else:
+            reason = _float_difference(one, other)
+        if reason:
+            return f"tensor {i} {reason}"
     return None
+
+
+def _whole_difference(
+    one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], *, rounded: bool
+) -> str:
+    different = np.count_nonzero(one != other)
+    if not different:
+        return ""
+    if rounded and different <= max(1, one.size * _NEIGHBOURS):
+        apart = np.abs(one.astype(np.float64) - other.astype(np.float64))
+        if apart.max() <= 1:
+            return ""
+    return f"differs in {different} values"
+
+
+def _float_difference(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> str:
+    # float32 knows all float16 and bfloat16, and numpy's functions know float32.
+    a, b = (x if x.dtype.itemsize > 4 else x.astype(np.float32) for x in (one, other))
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return "has values that are not finite"
+    largest = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
+    off = np.max(np.abs(a - b), initial=0.0, where=np.isfinite(a))
+    if off > _TOLERANCE[min(one.dtype.itemsize, 4)] * largest:
+        return f"is off by {off:.3g}, its largest value is {largest:.3g}"
+    return ""

@@ -1,6 +1,6 @@
 """Read the text in a stream of pictures, on two unlike kinds of devices at once.
 
-    pip install 'tvm_hetero' && python read_stream.py
+    pip install . && python examples/stream_ocr/read_stream.py    # in a checkout
     python read_stream.py --frames 600 --detector DET.onnx --recognizer REC.onnx
 
 Two networks, one behind the other: the first one finds lines, the second one reads each. Both are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def test_a_loss_is_believed_when_it_is_there_each_time(again, believed):
         not found
         or "0.900 (of its turns a quarter is below 0.900), was 0.800: +12 %" in found[0].text
     )
+
+
+def test_what_was_well_at_first_is_not_lost_by_being_measured_again():
+    """A subject has more than one figure, all of which are measured anew."""
+    before = [replace(rows(0.8)[0], figures={"conv": figure(0.8), "pool": figure(0.8)})]
+    now = {"conv": figure(0.9), "pool": figure(0.8)}
+    found = history.lost_for_sure(now, before, HERE, lambda _: dict.fromkeys(now, figure(0.9)))
+    assert [each.name for each in found] == ["conv"]
 
 
 def test_rows_are_read_as_they_were_written_and_drawn(tmp_path: Path):

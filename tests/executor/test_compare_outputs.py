@@ -14,10 +14,11 @@ from tests.executor.test_choose_variant import built
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
 from tvm_hetero.errors import OutputWarning
 from tvm_hetero.executor.choose_variant import decide
-from tvm_hetero.executor.compare_outputs import ALIKE, compare_outputs
+from tvm_hetero.executor.compare_outputs import ALIKE, alike_limit, compare_outputs
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.executor.tensors import as_array
+from tvm_hetero.problem.precision_promise import PrecisionPromise
 
 NAN, INF = math.nan, math.inf
 
@@ -60,3 +61,17 @@ def test_a_variant_that_computes_something_else_is_told_of():
         made = {PARTITION: right, SINGLE: with_other_weights(right)}
         executors = {name: stack.enter_context(Executor(made[name], name)) for name in made}
         assert compare_outputs(executors) > ALIKE
+
+
+def test_bfloat16_may_be_further_off() -> None:
+    plain = built()
+    promise = PrecisionPromise("bfloat16", None, tasks={"t": 0.0})
+    assert alike_limit(plain) == ALIKE < alike_limit(replace(plain, precision=promise))
+
+
+def test_large_outputs_are_compared_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tvm_hetero.executor.relative_error._PART", 2)
+    expected = [np.array([[1, 2, -8], [NAN, 4, 5]], "float32")]
+    found = [np.array([[1, 2, -8], [NAN, 4, 3]], "float32")]
+    assert largest_relative_error(expected, found) == 0.25
+    assert largest_relative_error(expected, [np.abs(expected[0])]) == 2.0

@@ -17,6 +17,7 @@ from tvm_hetero.util.documents import (
     read_document,
     write_atomic,
 )
+from tvm_hetero.util.strict_json import _may_hold_no_float
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,12 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, name: str) -> 
         path.symlink_to(tmp_path / name)
         with pytest.raises(FormatError, match="cannot be read"):
             read_document(path)
+
+
+def test_names_with_numbers_are_no_large_exponents() -> None:
+    """A hook for every number takes as long as all the rest of reading."""
+    assert not _may_hold_no_float('{"node100": 1, "stage123": "device128", "e100": 1.5e-300}')
+    assert all(map(_may_hold_no_float, ("1e100", "2.5E+999", "9" * 250 + "e99")))
 
 
 def test_a_file_that_grows_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.executor.choose_variant import measure_executors
-from tvm_hetero.executor.compare_outputs import compare_outputs
+from tvm_hetero.executor.compare_outputs import alike_limit, compare_outputs
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.units import format_seconds
@@ -40,7 +40,7 @@ def quickest_division(executables: Sequence[Executable]) -> Executable:
             division_text(each.problem.platform): stack.enter_context(Executor(each))
             for each in executables
         }
-        compare_outputs(executors)
+        compare_outputs(executors, alike_limit(executables[0]))
         measured = measure_executors(executors, executables[0].schedule.kind)
     best = min(range(len(executables)), key=lambda i: list(measured.values())[i])
     chosen = executables[best]

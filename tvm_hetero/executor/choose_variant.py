@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
 from tvm_hetero.errors import ArtifactError, PlatformError
-from tvm_hetero.executor.compare_outputs import compare_outputs
+from tvm_hetero.executor.compare_outputs import alike_limit, compare_outputs
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner, measure_in_turns
 from tvm_hetero.util.units import format_seconds
@@ -111,11 +111,11 @@ def compare(executable: Executable) -> Decision:
         except (ArtifactError, PlatformError) as error:
             reason = f"it was built for a machine that is not here: {error}"
             return Decision(PARTITION, kind, reason=reason)
-        difference = compare_outputs(executors)
+        difference = compare_outputs(executors, alike_limit(executable))
         measured = measure_executors(executors, kind)
     # Of equals the simpler one: it leaves the other devices free.
     chosen = PARTITION if measured[PARTITION] < measured[SINGLE] else SINGLE
-    known = difference if math.isfinite(difference) else None
+    known = difference if difference is not None and math.isfinite(difference) else None
     return Decision(chosen, kind, measured, difference=known)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 Arrays = Sequence["np.ndarray[Any, Any]"]
+# Values that are looked at together: some copies of them are made.
+_PART = 1 << 20
 
 
 def largest_relative_error(expected: Arrays, found: Arrays) -> float:
@@ -26,11 +28,14 @@ def _error(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
         return math.inf
     if one.dtype.kind in "iub":
         return float(np.mean(one != other)) if one.size else 0.0
-    a, b = (np.asarray(x, np.float64) for x in (one, other))
-    finite = np.isfinite(a)
-    odd = np.array_equal(a[~finite], b[~finite], equal_nan=True)
-    if not odd or not np.isfinite(b[finite]).all():
-        return math.inf
-    off = float(np.max(np.abs(a[finite] - b[finite]), initial=0.0))
-    largest = float(np.max(np.abs(a[finite]), initial=0.0))
+    off, largest = 0.0, 0.0
+    flat, others = one.reshape(-1), other.reshape(-1)
+    for start in range(0, flat.size, _PART):
+        a, b = (np.asarray(x[start : start + _PART], np.float64) for x in (flat, others))
+        finite = np.isfinite(a)
+        odd = np.array_equal(a[~finite], b[~finite], equal_nan=True)
+        if not odd or not np.isfinite(b[finite]).all():
+            return math.inf
+        off = max(off, float(np.max(np.abs(a[finite] - b[finite]), initial=0.0)))
+        largest = max(largest, float(np.max(np.abs(a[finite]), initial=0.0)))
     return off / largest if largest else math.inf if off else 0.0

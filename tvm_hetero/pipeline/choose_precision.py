@@ -99,7 +99,7 @@ def _without_instruction(job: Job) -> str:
     others = [device for device in without if device.kind != "llvm"]
     if others:
         return f"device {others[0].name!r} ({others[0].kind}) has no kernels in bfloat16"
-    if len(without) < len(devices):
+    if not devices or len(without) < len(devices):
         return ""
     names = ", ".join(f"{device.name!r} ({_processor(device)})" for device in without)
     return f"no device has an instruction for products of bfloat16: {names}"

@@ -48,9 +48,10 @@ def say_why(plan: DecoderPlan, options: Options, *, few_batches: bool, late: boo
 def _why(plan: DecoderPlan, options: Options, *, few_batches: bool, late: bool) -> str:
     gap = plan.schedule.gap
     if few_batches:
+        more = "the time was up for more" if late else "more do not fit, or were not asked for"
         return (
             f"with {plan.in_flight} in flight, batches wait for their own steps and not for "
-            "devices; more do not fit, or were not asked for"
+            f"devices; {more}"
         )
     if gap <= OPTIMAL_GAP:
         return "value and bound meet: proven optimal"

@@ -23,7 +23,7 @@ MAX_DEPTH = 64
 MAX_VALUES = 8_000_000
 
 # What may be no float: an exponent of three digits, or so many digits that one of two does.
-_LARGE_EXPONENT = re.compile(r"[eE]\+?[0-9]{3}")
+_LARGE_EXPONENT = re.compile(r"[eE](?<=[0-9][eE])\+?[0-9]{3}")
 _WINDOW = 100
 _MAYBE_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 

@@ -60,7 +60,7 @@ class _ElementMove(NamedTuple):
 
 
 def solve(problem: Problem, options: Options) -> Schedule:
-    """ElementShare tasks, from `Options.start` or the best whole tasks that are quickly found.
+    """Share tasks, from `Options.start` or the best whole tasks that are quickly found.
 
     Raises
     ------
