@@ -15,7 +15,7 @@ from tests.page_commands import commands_of
 FOLDER = Path(__file__).parents[2] / "examples" / "plan_a_cluster"
 # The README gives solvers and simulations the time that a reader has.
 _SHORTER = (
-    ("--time-limit 5", "--time-limit 1"), (r"--seconds \d+", "--seconds 5"),
+    (r"--time-limit \d+", "--time-limit 2"), (r"--seconds \d+", "--seconds 5"),
     ("llama3-8b", "llama3-8b --set layers=8"),
 )  # fmt: skip
 

@@ -41,7 +41,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.problem.implementation_choice import Choice
 
-HASTY = SamplingPolicy(budget=0.001, rounds=1, time_limit=6.0)
+HASTY = SamplingPolicy(budget=0.001, rounds=1, time_limit=3.0)
 SLOW, QUICK = sleeping("slow", 3000), sleeping("quick", 0)
 PLATFORM = here()
 TARGET = str(device_target(PLATFORM.devices[0]))
@@ -130,7 +130,7 @@ BAD = [
     (aborting, "SIGABRT"),
     (segfaulting, "SIGSEGV"),
     (unbuildable, "cannot be compiled"),
-    (hanging, "did not end within 6 s"),
+    (hanging, "did not end within 3 s"),
 ]
 
 
