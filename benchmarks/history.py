@@ -30,6 +30,7 @@ from benchmarks.commit_history.rows import (
 )
 from benchmarks.commit_history.turns import Figure, measure
 from tvm_hetero.cli.shared.background_load import Neighbours
+from tvm_hetero.errors import HeteroError
 from tvm_hetero.util.documents import write_atomic
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +44,7 @@ Measure = Callable[[Sequence[str] | None], Mapping[str, Figure]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status is 1 if a figure is lost."""
+    """Run the command line; the exit status is 1 if a figure is lost, 2 if rows cannot be read."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--add", action="store_true", help="append a row")
     parser.add_argument("--check", action="store_true", help="compare with the rows that are there")
@@ -55,6 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if not (args.add or args.check or args.page):
         parser.error("nothing to do: --add, --check or --page")
+    try:
+        return _done(args)
+    except HeteroError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _done(args: argparse.Namespace) -> int:
+    """What is asked for; the exit status."""
     status = 0
     if args.add or args.check:
         turns = args.turns or (_SMALL_TURNS if args.small else _TURNS)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from benchmarks.commit_history.turns import Figure, as_document
 from benchmarks.documents import commit_name
+from tvm_hetero.errors import FormatError
 from tvm_hetero.platform.host import read_processor
+from tvm_hetero.util.documents import write_atomic
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,23 @@ def make_row(figures: Mapping[str, Figure], others: float) -> HistoryRow:
 
 
 def read_history(path: Path) -> list[HistoryRow]:
-    """All rows; none where there is no file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    """All rows; none where there is no file.
+
+    Raises
+    ------
+    FormatError
+        If a line is no row.
+    """
     found = []
-    for line in lines:
-        row = json.loads(line)
-        row["figures"] = {name: Figure(**each) for name, each in row["figures"].items()}
-        found.append(HistoryRow(**row))
+    for number, line in enumerate(_text_of(path).splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            row["figures"] = {name: Figure(**each) for name, each in row["figures"].items()}
+            found.append(HistoryRow(**row))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise FormatError(
+                f"{path}, line {number}: expected a row as --add writes it; mend or remove it"
+            ) from None
     return found
 
 
@@ -54,5 +66,13 @@ def append_row(path: Path, row: HistoryRow) -> None:
     """Add a row at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({**asdict(row), "figures": as_document(row.figures)}, allow_nan=False)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text + "\n")
+    write_atomic(path, f"{_text_of(path)}{text}\n")
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path}: cannot be read: {error}") from None

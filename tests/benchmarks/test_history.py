@@ -90,6 +90,18 @@ def test_rows_are_read_as_they_were_written_and_drawn(tmp_path: Path):
     assert "0.900 (0.900 to 0.900)" in page
 
 
+@pytest.mark.parametrize("text", ["no json\n", "[]\n", '{"commit": "c"}\n', b"\xff\n"])
+def test_rows_that_are_none_are_told_and_left_alone(tmp_path: Path, capsys, text):
+    path = tmp_path / "rows.jsonl"
+    append_row(path, rows(0.8)[0])
+    path.write_bytes(path.read_bytes() + (text if isinstance(text, bytes) else text.encode()))
+    before = path.read_bytes()
+    page = tmp_path / "page.html"
+    assert history.main(["--page", "--rows", str(path), "--output", str(page)]) == 2
+    assert str(path) in capsys.readouterr().err
+    assert path.read_bytes() == before and not page.exists()
+
+
 def test_small(tmp_path: Path, capsys):
     places = ["--rows", str(tmp_path / "rows.jsonl"), "--output", str(tmp_path / "page.html")]
     assert history.main(["--small", "--turns", "1", "--check", "--add", "--page", *places]) == 0
