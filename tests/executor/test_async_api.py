@@ -13,6 +13,7 @@ from tests.executor.gated import WAIT, Gate, Gated, result, vector
 from tests.models import branchy_inputs
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import DeadlineError, RunError
+from tvm_hetero.executor.async_api import LOOK
 from tvm_hetero.executor.executor import Executor
 
 
@@ -85,7 +86,7 @@ def test_other_threads_may_fill_the_pipeline(held: Gated) -> None:
         tasks[1].cancel()
         await asyncio.sleep(0.02)
         tasks[2].cancel()  # its thread waits for room
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(5 * LOOK)
         assert not tasks[0].done()
         gate.open.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
@@ -97,6 +98,7 @@ def test_other_threads_may_fill_the_pipeline(held: Gated) -> None:
     assert [result(each.result(WAIT)) for each in others] == [
         2 * i + 1 for i in range(executor.depth)
     ]
+    assert not {11.0, 12.0}.intersection(gate.seen)  # neither began when there was room
     assert result(executor.run(x=vector(1))) == 3
 
 

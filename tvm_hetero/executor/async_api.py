@@ -8,6 +8,7 @@ as well does a thread of the loop's default pool wait for room instead of the lo
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import weakref
 from collections import deque
@@ -20,6 +21,8 @@ from tvm_hetero.executor.futures import Pending
 # Submits within so many seconds (None: wait as long as it takes); None if there was no room.
 Submit = Callable[[float | None], Pending | None]
 Inputs = Any
+# How often who waits for room in a thread looks whether that is still wanted, s.
+LOOK = 0.02
 
 
 class Gates:
@@ -65,7 +68,7 @@ async def run_in_turn(
     try:
         pending = submit(0.0, _left(end))
         if pending is None:
-            pending = await _submit_aside(lambda: submit(None, _left(end)))
+            pending = await _submit_aside(lambda wait: submit(wait, _left(end)))
         return await asyncio.wrap_future(pending)
     finally:
         gate.release()
@@ -75,19 +78,35 @@ def _left(end: float | None) -> float | None:
     return None if end is None else end - time.monotonic()
 
 
-async def _submit_aside(submit: Callable[[], Pending | None]) -> Pending:
-    """Submit in another thread, which may have to wait; what is given up meanwhile is cancelled."""
-    attempt = asyncio.get_running_loop().run_in_executor(None, submit)
+async def _submit_aside(submit: Submit) -> Pending:
+    """Submit in another thread, which may have to wait; what is given up meanwhile does not begin.
+
+    There may be room for it long after: the one who waits looks up every `LOOK` s. What has begun
+    since then is cancelled.
+    """
+    given_up = threading.Event()
+
+    def wait_for_room() -> Pending | None:
+        while not given_up.is_set():
+            if (pending := submit(LOOK)) is not None:
+                if given_up.is_set():
+                    pending.cancel()
+                return pending
+        return None
+
+    attempt = asyncio.get_running_loop().run_in_executor(None, wait_for_room)
     try:
         pending = await asyncio.shield(attempt)
     except asyncio.CancelledError:
+        given_up.set()
         attempt.add_done_callback(_give_up)
         raise
-    assert pending is not None, "there was room, or an error"
+    assert pending is not None, "it was not given up"
     return pending
 
 
 def _give_up(attempt: asyncio.Future[Pending | None]) -> None:
+    """Cancel what began as it was given up, and take its error, which nobody wants."""
     if not attempt.cancelled() and attempt.exception() is None:
         pending = attempt.result()
         if pending is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.serve.faults.raw_socket import RawSocket
 from tests.serve.turn_dispatcher import TurnDispatcher
 from tests.waiting import eventually
 from tvm_hetero.artifact.read import load_artifact
+from tvm_hetero.executor.async_api import LOOK
 from tvm_hetero.serve.core.limits import MEBIBYTE
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.served_model import READY, ServedModel, Standing
@@ -67,6 +69,7 @@ def test_work_of_clients_who_hang_up_ends_with_the_kernel_that_runs(hosted):
     assert eventually(lambda: _pending(server) == 0)  # though the kernel still runs
     for _ in range(30):
         server.ask(lambda: None)  # the executor is told in one of the loop's next turns
+    time.sleep(5 * LOOK)  # who waits for room in a thread has looked up
     gate.open.set()
     with RawSocket(server.address) as client:
         _ask(client)
