@@ -99,7 +99,7 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(own_cache, many,
     """LLVM by itself ends the process: it says "IO failure on output stream"."""
     original = kernel_objects.write_object
     monkeypatch.setattr(
-        kernel_objects, "write_object", lambda built, path: original(built, Path("/dev/full"))
+        kernel_objects, "write_object", lambda code, path: original(code, Path("/dev/full"))
     )
     with pytest.raises(ArtifactError, match=r"cannot be written to .*No space left.*make room"):
         kernel_library(many, DEVICE)
@@ -130,7 +130,7 @@ def test_profilings_libraries_are_written_with_the_same_care(many, monkeypatch, 
     built = build(tvm.IRModule({name: func.with_attr("global_symbol", name)}), target)
     original = linking.write_object
     monkeypatch.setattr(
-        linking, "write_object", lambda built, path: original(built, Path("/dev/full"))
+        linking, "write_object", lambda code, path: original(code, Path("/dev/full"))
     )
     with pytest.raises(OSError, match="No space left"):
         export_library(built, tmp_path / "kernels.so", target)

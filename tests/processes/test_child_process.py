@@ -42,6 +42,25 @@ if __name__ == "__main__":
     serve(answer)
 """
 
+CHILD_WITH_FILES = """
+import hashlib, os
+from tvm_hetero.processes.child_server import serve
+from tvm_hetero.util.leftovers import make_file
+
+places = []
+
+def answer(question):
+    if question["place"]:
+        places.append(question["place"])
+        make_file("temporary.", "", places[0])
+        return {}
+    open(os.path.join(places[0], "busy"), "w").close()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # minutes of C: no handler runs meanwhile
+
+if __name__ == "__main__":
+    serve(answer)
+"""
+
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -156,3 +175,19 @@ def test_indices_are_in_range_and_truth_varies() -> None:
     assert sample(0, [10], "uint8").dtype == np.uint8
     truth = sample(0, [100], "bool")
     assert truth.dtype == bool and truth.any() and not truth.all()
+
+
+def test_a_child_at_work_in_native_code_removes_its_files_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_child.py").write_text(CHILD_WITH_FILES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    place = tmp_path / "place"
+    place.mkdir()
+    with Worker("a_child") as worker:
+        worker.ask({"place": str(place)}, 30)
+        assert len(list(place.iterdir())) == 1
+        worker._process.stdin.write(b'{"place": ""}\n')  # type: ignore[union-attr]
+        worker._process.stdin.flush()  # type: ignore[union-attr]
+        assert eventually(lambda: (place / "busy").exists())
+    assert [path.name for path in place.iterdir()] == ["busy"]

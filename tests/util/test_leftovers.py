@@ -75,3 +75,27 @@ os._exit(7)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (7, b"")
     assert {path.name for path in tmp_path.iterdir()} == {"moved", "elsewhere"}
+
+
+def test_what_is_being_made_while_all_is_removed_is_removed_too(tmp_path: Path) -> None:
+    code = f"""
+import os, threading, time
+from tvm_hetero.util import leftovers
+place = {str(tmp_path)!r}
+inside = threading.Event()
+def slowly(path):
+    inside.set()
+    time.sleep(0.2)
+    path.touch()
+def make():
+    leftovers._make("late.", "", place, slowly)
+    leftovers.make_file("later.", "", place)
+threading.Thread(target=make, daemon=True).start()
+inside.wait()
+leftovers.remove_all()
+time.sleep(0.4)  # as a process does that has still more to end
+os._exit(7)
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 7
+    assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from pathlib import Path
 import tvm
 
 from tvm_hetero import __version__
-from tvm_hetero.compiler.linking import link, write_object
+from tvm_hetero.compiler.linking import link, object_code, write_object
 from tvm_hetero.kernels.cpu.compilation import PIPELINE, build
 from tvm_hetero.kernels.tir.memo import kernel_text
 from tvm_hetero.util.cache_dir import cache_dir, make_own_folder
@@ -57,11 +57,12 @@ def compile_object(func: tvm.tirx.PrimFunc, target: tvm.target.Target) -> Path:
         return path
     named = func.with_attr("global_symbol", symbol).with_attr("target", target)
     with tvm.transform.PassContext(opt_level=OPT_LEVEL):
-        built = build(tvm.IRModule({symbol: named}), target)
+        code = object_code(build(tvm.IRModule({symbol: named}), target))
+    # Whoever is killed leaves the file that is made next: the less there is to do, the better.
     make_own_folder(path.parent)
     name = make_file("compile.", ".o", path.parent)
     try:
-        write_object(built, name)
+        write_object(code, name)
         keep(name, path)
     finally:
         remove(name)

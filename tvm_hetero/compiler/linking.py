@@ -44,24 +44,30 @@ def export_library(built: Any, path: Path, target: Target) -> None:
         return
     with temporary_folder("objects.", path.parent) as folder:
         file = folder / "kernels.o"
-        write_object(built, file)
+        write_object(object_code(built), file)
         link([file], path, target)
 
 
-def write_object(built: Any, path: Path) -> None:
-    """Write host code as an object file.
+def object_code(built: Any) -> bytes:
+    """Compile host code into an object file's bytes.
 
     LLVM ends the process where it cannot write, as on a disk that is full; so it writes into
-    memory, and we into the file.
+    memory.
+    """
+    with open(os.memfd_create("tvm_hetero.object"), "rb") as memory:
+        built.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
+        return memory.read()
+
+
+def write_object(code: bytes, path: Path) -> None:
+    """Write an object file.
 
     Raises
     ------
     OSError
         If there is no room for it.
     """
-    with open(os.memfd_create("tvm_hetero.object"), "rb") as memory, open(path, "wb") as file:
-        built.write_to_file(f"/proc/self/fd/{memory.fileno()}", "o")
-        shutil.copyfileobj(memory, file)
+    path.write_bytes(code)
 
 
 def link(

@@ -29,6 +29,8 @@ _MAX_LINE = 1 << 20
 # A child that is stopped has a deadline too, but a long one. It is looked at so often (s), and lost
 # when it was stopped each of so many times in a row: who stops all of us lets all go on.
 _LOOK, _LOOKS = 1.0, 5
+# Seconds that a child has to remove its temporary files.
+_PATIENCE = 0.3
 SIGNAL_MEANINGS = {
     "SIGSEGV": "it touched memory that is not its own",
     "SIGILL": "this CPU lacks an instruction that it uses",
@@ -99,11 +101,26 @@ class Worker:
         return answer
 
     def kill(self) -> None:
-        """Send the child its end, so that who waits for an answer hears that it is lost."""
+        """End the child and its own, so that who waits for an answer hears that it is lost.
+
+        It has a moment for its temporary files (`clean_end`).
+        """
         # Its session's number is its own process number; the group may be gone already.
         with contextlib.suppress(ProcessLookupError):
             if self._process.poll() is None:
+                self._process.terminate()
+                self._await_end(_PATIENCE)
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _await_end(self, seconds: float) -> None:
+        """Wait for its end, and leave it to be reaped: until then its number is nobody else's."""
+        ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        until = time.monotonic() + seconds
+        with contextlib.suppress(ChildProcessError):
+            while os.waitid(os.P_PID, self._process.pid, ended) is None:
+                if time.monotonic() > until:
+                    return
+                time.sleep(0.002)
 
     def close(self) -> None:
         """End the child, whatever it is doing, and everything that it started."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tvm_hetero.platform.amx_permission import ask_for_tiles
+from tvm_hetero.processes.clean_end import end_cleanly_on_term
 from tvm_hetero.processes.parent_death import die_with_parent
 from tvm_hetero.processes.torch_import import hide_torch
 
@@ -19,6 +20,7 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     `answer` gets each question; an exception that it raises is answered as ``{"error": text}``.
     """
     die_with_parent()
+    end_cleanly_on_term()
     hide_torch()
     ask_for_tiles()  # kernels may use them
     # What native code prints must not be taken for an answer: keep the pipe for ourselves.

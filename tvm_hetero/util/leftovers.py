@@ -20,8 +20,11 @@ from pathlib import Path
 
 # Path -> the process that made it: a fork's child removes nothing of its parent's.
 _MADE: dict[Path, int] = {}
-# Set when no more may be made, since all are being removed.
+# Set when no more may be made, since all are being removed; threads that have looked at it and
+# then make one, and seconds that are waited for them.
 _ENDING = threading.Event()
+_CREATING: set[int] = set()
+_PATIENCE = 1.0
 
 
 def make_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> Path:
@@ -83,6 +86,9 @@ def remove_all() -> None:
     Threads that go on for a moment may write into a folder while it goes: it is tried twice.
     """
     _ENDING.set()
+    end = time.monotonic() + _PATIENCE
+    while _CREATING - {threading.get_ident()} and time.monotonic() < end:
+        time.sleep(0.001)
     mine = [path for path, process in list(_MADE.items()) if process == os.getpid()]
     for path in mine + mine:
         with suppress(OSError):  # a disk that takes no changes may not keep the process
@@ -99,9 +105,9 @@ def _make(
     while True:
         path = folder / f"{prefix}{os.urandom(4).hex()}{suffix}"
         _MADE[path] = os.getpid()
-        _wait_if_ending()
         try:
-            create(path)
+            with _creating():
+                create(path)
             return path
         except FileExistsError:
             forget(path)
@@ -110,9 +116,18 @@ def _make(
             raise
 
 
-def _wait_if_ending() -> None:
-    while _ENDING.is_set():  # the process is gone in a moment
-        time.sleep(0.1)
+@contextmanager
+def _creating() -> Iterator[None]:
+    """For a block that makes one, before all are removed or not at all."""
+    me = threading.get_ident()
+    _CREATING.add(me)
+    try:
+        while _ENDING.is_set():  # the process is gone in a moment
+            _CREATING.discard(me)
+            time.sleep(0.1)
+        yield
+    finally:
+        _CREATING.discard(me)
 
 
 def _remove_from_disk(path: Path) -> None:
