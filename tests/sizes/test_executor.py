@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import shutil
+import signal
 import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -176,7 +178,7 @@ def test_a_crash_while_building_fails_who_waits_and_leaves_the_folder_whole(
     assert eventually(lambda: executor._worker is not None)
     worker = executor._worker
     assert worker is not None
-    worker.kill()
+    os.kill(worker._process.pid, signal.SIGKILL)
     with pytest.raises(RunError, match="size 32 could not be built: it crashed with SIGKILL"):
         future.result()
     assert sorted(path.name for path in folder.rglob("*")) == before
