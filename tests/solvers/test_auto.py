@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
-from tests.solvers.examples import fork_join
+from tests.solvers.examples import fork_join, problem_of, processors
+from tvm_hetero.errors import SolverWarning
 from tvm_hetero.problem import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
@@ -96,3 +97,15 @@ def test_of_throughput_annealing_does_all_that_it_would_do_alone(
     told = options_for(line_up[-1], Options(time_limit=54.0), None, 50.0)
     assert (told.time_limit, told.start) == (54.0, None)
     assert [stage.share for stage in line_up if stage.solver == "throughput"] == [share]
+
+
+def test_auto_has_an_answer_where_those_whom_it_asks_had_too_little_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its part of the time is up before the whole is, a part being kept for bound and judge."""
+    tasks = {"a": {"p1": 1.0}, "b": {"p2": 1.0}}  # no device can do both
+    problem = problem_of(tasks, [("a", "b", 1)], processors(2))
+    monkeypatch.setattr(auto, "portfolio", lambda problem: [])
+    with pytest.warns(SolverWarning, match="that of one-pass"):
+        answer = solve(problem, "auto", Options(time_limit=60.0))
+    assert (answer.solver, answer.value) == ("auto (one-pass)", 2.0)

@@ -228,14 +228,17 @@ def _in_time(
 ) -> Schedule:
     """What one pass finds where the time was too short for anything else: never no answer.
 
-    The schedule of a single device where that is better.
+    The schedule of a single device where that is better. `auto`, which asks everybody in turn and
+    keeps a part of the time for what comes after, found nothing because the time is too short
+    wherever it has no proof.
 
     Raises
     ------
     HeteroError
         The solver's error, if there was time, or one pass finds nothing either.
     """
-    if not time_is_up(options.ends):
+    short = time_is_up(options.ends) or (name == "auto" and not _is_proof(error))
+    if not short:
         raise with_others(error, problem, options, name) from None
     quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
     found = [] if single is None else [(single.value, 1, replace(single, solver=name + _SINGLE))]
@@ -250,6 +253,10 @@ def _in_time(
     text = f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {whose}"
     warn_of_less(text, options)
     return answer
+
+
+def _is_proof(error: HeteroError) -> bool:
+    return isinstance(error, InfeasibleError) and error.proven
 
 
 def _without_bound(options: Options, *, itself: bool) -> Options:

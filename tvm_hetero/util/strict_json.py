@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.repeated_objects import GAP, fold_repeats
 
 # How deep lists and objects may stand in each other.
 MAX_DEPTH = 64
@@ -40,17 +42,41 @@ def parse_json(text: str) -> Any:
     """
     if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         raise FormatError(f"has more than {MAX_VALUES} values")
+    try:
+        data = _parse_folded(text)
+    except (FormatError, ValueError, RecursionError):
+        data = None  # of an error the whole text says where, and which is the first
+    return _parse(text) if data is None else data
+
+
+def _parse(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Parse a text that has few enough values, wholly; `parse_constant` is told of each NaN."""
     # A hook for every number would take as long as all the rest, so only where one is needed.
-    hooks: dict[str, Any] = {}
+    hooks: dict[str, Any] = {"parse_constant": parse_constant or _refuse_constant}
     if _may_hold_no_float(text):
-        hooks = {"parse_float": _float, "parse_int": _int}
-    data = json.loads(
-        text, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats, **hooks
-    )
+        hooks |= {"parse_float": _float, "parse_int": _int}
+    data = json.loads(text, object_pairs_hook=_object_without_repeats, **hooks)
     check_depth(data)
     if _MAYBE_HALF_A_PAIR.search(text):
         check_encodable(data)
     return data
+
+
+def _parse_folded(text: str) -> Any:
+    """The value of a text in which long objects stand again and again; None of other texts."""
+    folded = fold_repeats(text, _parse_at)
+    if folded is None:
+        return None
+    objects = iter(folded.objects)
+    return _parse(
+        folded.text, lambda name: next(objects) if name == GAP else _refuse_constant(name)
+    )
+
+
+def _parse_at(text: str, start: int) -> tuple[Any, int]:
+    """The value that begins there, and where it ends."""
+    _, end = json.JSONDecoder().raw_decode(text, start)
+    return _parse(text[start:end]), end
 
 
 def _may_hold_no_float(text: str) -> bool:
@@ -73,7 +99,8 @@ def check_depth(data: Any) -> None:
         If it is.
     """
     level, depth, nested = [data], 0, (dict, list)
-    while level := [each for each in level if isinstance(each, nested)]:
+    # What stands in several places (`repeated_objects`) is looked at once a level.
+    while level := list({id(each): each for each in level if isinstance(each, nested)}.values()):
         depth += 1
         if depth > MAX_DEPTH:
             raise FormatError(f"is nested more than {MAX_DEPTH} levels deep")
