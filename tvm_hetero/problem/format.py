@@ -189,8 +189,10 @@ def _key(cost: object) -> _Key | None:
     if type(cost) is not dict:
         return None
     points = tuple(cost.items())
-    plain = all(type(size) is str and type(seconds) is float for size, seconds in points)
-    return points if plain else None
+    for size, seconds in points:  # a generator takes twice as long
+        if type(size) is not str or type(seconds) is not float:
+            return None
+    return points
 
 
 def _by_device(task: Fields, key: str, costs: Mapping[str, Cost], what: str) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ def _parse(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any
     if _may_hold_no_float(text):
         hooks |= {"parse_float": _float, "parse_int": _int}
     data = json.loads(text, object_pairs_hook=_object_without_repeats, **hooks)
-    check_depth(data)
+    check_depth(data, shared=parse_constant is not None)
     if _MAYBE_HALF_A_PAIR.search(text):
         check_encodable(data)
     return data
@@ -75,8 +75,11 @@ def _parse_folded(text: str) -> Any:
 
 def _parse_at(text: str, start: int) -> tuple[Any, int]:
     """The value that begins there, and where it ends."""
-    _, end = json.JSONDecoder().raw_decode(text, start)
-    return _parse(text[start:end]), end
+    value, end = _DECODER.raw_decode(text, start)
+    own = text[start:end]
+    if _may_hold_no_float(own) or _MAYBE_HALF_A_PAIR.search(own):
+        value = _parse(own)
+    return value, end
 
 
 def _may_hold_no_float(text: str) -> bool:
@@ -90,8 +93,12 @@ def _may_hold_no_float(text: str) -> bool:
     return any(text[at : at + _WINDOW].isdigit() for at in range(0, len(text), _WINDOW))
 
 
-def check_depth(data: Any) -> None:
+def check_depth(data: Any, *, shared: bool = False) -> None:
     """Refuse what is nested deeper than `MAX_DEPTH`.
+
+    Parameters
+    ----------
+    shared : whether one object may stand in many places, and is then looked at once a level.
 
     Raises
     ------
@@ -99,8 +106,9 @@ def check_depth(data: Any) -> None:
         If it is.
     """
     level, depth, nested = [data], 0, (dict, list)
-    # What stands in several places (`repeated_objects`) is looked at once a level.
-    while level := list({id(each): each for each in level if isinstance(each, nested)}.values()):
+    while level := [each for each in level if isinstance(each, nested)]:
+        if shared:
+            level = list({id(each): each for each in level}.values())
         depth += 1
         if depth > MAX_DEPTH:
             raise FormatError(f"is nested more than {MAX_DEPTH} levels deep")
@@ -148,3 +156,9 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise FormatError(f"key {quote(key)} is given twice in one object")
             seen.add(key)
     return result
+
+
+# For values within a text; how deep they are is seen where they stand.
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
+)
