@@ -64,6 +64,8 @@ def improve_near(
     best, value = list(plan), exact_value(instance, plan)
     rng, first = random.Random(seed), value
     for _ in range(rounds if width > 0 else 0):
+        if now() >= deadline:
+            break
         ideals = ideals_near(blocks, chain_of(blocks, best), rng, width)
         family = IdealFamily(instance, blocks, ideals, nested=False)
         try:
@@ -74,8 +76,6 @@ def improve_near(
         if found is None or reached >= value * (1 - _GAIN):
             break
         best, value = found, reached
-        if now() >= deadline:
-            break
     return best if value < first else None
 
 

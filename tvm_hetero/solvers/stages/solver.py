@@ -48,9 +48,9 @@ _CELLS_A_SECOND = 5_000
 _IDEALS_A_SECOND, _MOST_PLAIN = 1_500, 20_000
 # Ideals that are listed for each second of it, of which the best value leaves out most.
 _LISTED_A_SECOND = 6_000
-# Ideals around a plan in a round of a program over them, and rounds for each second of the limit;
-# steps of the annealer for each second between such rounds, in parts of those before.
-_NEAR, _ROUNDS_A_SECOND, _COLD_STEPS = MOST_IDEALS, 0.2, 0.25
+# Rounds of programs over ideals near a plan for each second of the limit, and steps of the annealer
+# between such rounds, in parts of those before.
+_ROUNDS_A_SECOND, _COLD_STEPS = 0.2, 0.25
 # Ideals times parts and tensors, which go into tables of up to 8 bytes each.
 _MOST_ENTRIES = 80_000_000
 
@@ -129,17 +129,23 @@ class _Climb:
 
     def _ideals(self, most: int) -> None:
         """All ideals, if they are few."""
-        width = max(1, len(self.instance) + len(self.instance.tensors))
-        within = math.ceil(self.options.time_limit * _IDEALS_A_SECOND)
-        most = min(most, within, _MOST_ENTRIES // width)
+        most = self._most_ideals(most)
         known = math.inf if self.best is None else self.best.value
         listed = math.ceil(self.options.time_limit * _LISTED_A_SECOND)
-        listed = min(MOST_LISTED, listed, _MOST_ENTRIES // width)
+        listed = min(MOST_LISTED, listed, self._most_rows())
         with suppress(SolverError):
             family = all_ideals(self.instance, most, known=known, listed=listed)
             plan, chain = best_plan(self.instance, family, known, self.budget.deadline)
             self.bound = max(self.bound, stage_bound(self.problem, family, chain))
             self._take(plan)
+
+    def _most_ideals(self, most: int) -> int:
+        """So many ideals, or fewer where time or tables do not allow them."""
+        within = math.ceil(self.options.time_limit * _IDEALS_A_SECOND)
+        return min(most, within, self._most_rows())
+
+    def _most_rows(self) -> int:
+        return _MOST_ENTRIES // max(1, len(self.instance) + len(self.instance.tensors))
 
     def _orders(self) -> bool:
         """A program for each order of devices; whether they are few enough."""
@@ -169,12 +175,11 @@ class _Climb:
         """The best chains of ideals around the plan."""
         if self.plan is None:
             return
-        width = max(1, len(self.instance) + len(self.instance.tensors))
         self._take(
             improve_near(
                 self.instance,
                 self.plan,
-                most=min(_NEAR, _MOST_ENTRIES // width),
+                most=self._most_ideals(MOST_IDEALS),
                 rounds=max(1, int(_ROUNDS_A_SECOND * self.options.time_limit)),
                 seed=self.options.seed,
                 deadline=self.budget.deadline,
