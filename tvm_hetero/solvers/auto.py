@@ -59,9 +59,9 @@ _NET = 4.0
 # A heuristic takes milliseconds a thousand tasks; this share is a net, not a plan.
 _QUICK = 0.1
 # Seconds' worth of annealing after which splitting gains more; of large graphs it is so many steps
-# for each item of the sequence. Of 1,000 tasks, 54 s' worth ends 2 % below 15 s' worth and what
-# splitting makes of that; of 106 in modules of 35, it ends where 15 s' worth does, and the time is
-# lacking for a proof.
+# for each item of the sequence. Of 1,000 tasks (layered on sched-pcie), 54 s' worth ends 2 % below
+# 15 s' worth and what splitting makes of that; of 106 in modules of 35 (randwire-ba), it ends where
+# 15 s' worth does, and the time is lacking for a proof.
 _MOST_ALONE = 15.0
 _STEPS_AN_ITEM = 2_000_000
 # Each of these is sometimes the best of them (`python -m benchmarks.schedule --suite latency`);

@@ -14,9 +14,10 @@ how many ideals there may be. A border of a better chain thus lies within m stag
 and any border may be left out. The chain of the plan is in the family, so that what is found is
 no worse                                                                      -> `improve_near`
 
-On 200 tasks in series and parallel and 28 devices of eight kinds, where annealing gets stuck at
-8.89e-5 s, some rounds find 8.88e-5; from the plan along one order, 9.998e-5, one round comes to
-9.3e-5. `python -m benchmarks.schedule --suite throughput --case series-parallel` prints the values.
+On 200 tasks in series and parallel and 28 devices of eight kinds one round came from the plan along
+one order, 9.998e-5 s, to 9.3e-5; where annealing ended at 8.89e-5, rounds came to 8.88e-5, and with
+a cold annealing after them to 8.87e-5. What all of it reaches there is printed by
+`python -m benchmarks.schedule --suite throughput --case series-parallel`.
 """
 
 from __future__ import annotations
