@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -9,7 +11,9 @@ import pytest
 
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
-from tests.solvers.examples import fork_join
+from tests.solvers.examples import fork_join, problem_of, processors
+from tvm_hetero.check import check_schedule
+from tvm_hetero.errors import SolverWarning
 from tvm_hetero.problem import Objective
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
@@ -22,7 +26,7 @@ def test_the_work_of_a_stage_does_not_depend_on_the_clock(stage: Stage) -> None:
     """The last stage may take all that is left; it counted its work from the seconds left."""
     options = Options(time_limit=10.0, seed=3)
     early, late = (options_for(stage, options, None, left) for left in (7.0, 2.5))
-    assert early.time_limit == late.time_limit and early.seed == late.seed == 3
+    assert early.time_limit == late.time_limit and early.seed == late.seed == 3 + stage.turn
     assert late.wall_limit <= 2.5
 
 
@@ -96,3 +100,36 @@ def test_of_throughput_annealing_does_all_that_it_would_do_alone(
     told = options_for(line_up[-1], Options(time_limit=54.0), None, 50.0)
     assert (told.time_limit, told.start) == (54.0, None)
     assert [stage.share for stage in line_up if stage.solver == "throughput"] == [share]
+
+
+def test_auto_has_an_answer_where_those_whom_it_asks_had_too_little_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its part of the time is up before the whole is, a part being kept for bound and judge."""
+    tasks = {"a": {"p1": 1.0}, "b": {"p2": 1.0}}  # no device can do both
+    problem = problem_of(tasks, [("a", "b", 1)], processors(2))
+    monkeypatch.setattr(auto, "portfolio", lambda problem: [])
+    with pytest.warns(SolverWarning, match="that of one-pass"):
+        answer = solve(problem, "auto", Options(time_limit=60.0))
+    assert (answer.solver, answer.value) == ("auto (one-pass)", 2.0)
+
+
+@pytest.mark.parametrize(("tasks", "first"), [(1_000, 54.0), (50, 15.0)])
+def test_of_latency_annealing_does_all_that_it_would_do_alone(tasks: int, first: float) -> None:
+    """At once where a graph is large; else after who proves more, in what time is left."""
+    problem = zoo_case("layered", "sched-pcie", tasks=tasks)
+    stages = [stage for stage in auto.portfolio(problem) if stage.solver == "annealing"]
+    told = [options_for(stage, Options(time_limit=54.0), None, 54.0) for stage in stages]
+    assert [(each.time_limit, each.start) for each in told] == [(first, None), (54.0, None)]
+
+
+@pytest.mark.parametrize(("most", "asked"), [(math.inf, 1), (0.01, 2)])
+def test_nobody_is_asked_the_same_twice(
+    most: float, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = replace(auto.ANNEALING_ALONE, most=math.inf)
+    monkeypatch.setattr(auto, "portfolio", lambda problem: [replace(whole, most=most), whole])
+    said: list[str] = []
+    answer = auto.solve(fork_join(3), Options(time_limit=0.02, deadline=60.0, tell=said.append))
+    assert sum("asking annealing" in line for line in said) == asked
+    assert check_schedule(fork_join(3), answer) == []

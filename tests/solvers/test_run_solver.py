@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -138,6 +139,24 @@ def test_who_finds_nothing_says_why_beside_the_best_single_device() -> None:
     with pytest.warns(SolverWarning, match="exhaustive takes at most 20 tasks"):
         answer = solve(problem, "exhaustive")
     assert answer.solver == "exhaustive (single)"
+
+
+@pytest.mark.parametrize("seconds", [60.0, 1e-9])
+def test_who_is_content_with_less_is_not_warned_of_it(seconds: float) -> None:
+    """Nothing found, and no time for anything: the answers are those of others all the same."""
+    problem, told = replace(topcuoglu(), objective=Objective("throughput")), Options(seconds)
+    with pytest.warns(SolverWarning, match="'segments'"):
+        answer = solve(problem, "segments", told)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet = solve(problem, "segments", replace(told, quiet=True))
+    assert (quiet.solver, quiet.executions) == (answer.solver, answer.executions)
+
+
+def test_of_a_crash_everybody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_REGISTERED", {"bad": _crashing})
+    with pytest.warns(SolverWarning, match="crashed"):
+        solve(fork_join(4), "bad", Options(quiet=True))
 
 
 def test_best_single_device_wins_over_a_worse_answer(monkeypatch: pytest.MonkeyPatch) -> None:

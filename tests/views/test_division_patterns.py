@@ -13,6 +13,7 @@ from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.views.division_patterns import (
     ElementShare,
     divide_by_patterns,
+    elements_by_device,
     even_counts,
     ranges_of,
 )
@@ -48,3 +49,14 @@ def test_every_share_is_a_part_on_its_device() -> None:
 def test_shares_that_do_not_add_up_are_refused() -> None:
     with pytest.raises(UsageError, match="division of task 'b'"):
         divide_by_patterns(two_tasks(2), [[ElementShare(0, 2)], [ElementShare(0, 1)]])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=8))
+def test_what_a_device_has_of_several_shares_is_its_own(shares: list[tuple[int, int]]) -> None:
+    pattern = [ElementShare(*share) for share in shares]
+    held = elements_by_device(pattern)
+    assert list(held) == list(dict.fromkeys(device for device, _ in shares))
+    assert sorted(e for own in held.values() for e in own) == list(range(sum(n for _, n in shares)))
+    for device, own in held.items():
+        assert list(own) == sorted(own)
+        assert len(own) == sum(share.elements for share in pattern if share.device == device)

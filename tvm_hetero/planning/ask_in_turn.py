@@ -35,6 +35,7 @@ def solve_in_turn(
             continue
         options.say(f"asking {name}")
         with suppress(SolverError):
-            best = solve(problem, name, asked)
+            # The best single device will do here: `auto` goes on from it.
+            best = solve(problem, name, replace(asked, quiet=True))
     assert best is not None, "auto finds a schedule, or says why not"
     return best

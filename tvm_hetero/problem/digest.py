@@ -42,11 +42,20 @@ class _CostTexts:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = sorted(names)
         self._keys = {name: f"{canonical_json(name)}:" for name in names}
-        self._texts: dict[int, str] = {}  # by object, which may be the cost of many
-        self._held: list[Cost] = []  # so that no other takes its number
+        # By object, which may be the cost, or the row, of many; held so that no other takes its
+        # number.
+        self._texts: dict[int, str] = {}
+        self._rows: dict[int, str] = {}
+        self._held: list[object] = []
 
     def of(self, row: Mapping[str, Cost]) -> str:
         """``{device: cost, ...}``, sorted by device."""
+        if id(row) not in self._rows:
+            self._rows[id(row)] = self._made(row)
+            self._held.append(row)
+        return self._rows[id(row)]
+
+    def _made(self, row: Mapping[str, Cost]) -> str:
         names = self._names if len(row) == len(self._names) else sorted(row)
         costs = [row[name] for name in names]
         for cost in {id(cost): cost for cost in costs}.values():

@@ -65,7 +65,7 @@ def parse_problem(data: object, where: str) -> ProblemFields:
     """
     check_format(data, FORMAT, where)
     row = Fields(data, where, ["format", "platform", "tasks", "edges"], ["name", "objective"])
-    known: dict[_Key, Cost] = {}
+    known = _KnownCosts({}, {})
     tasks = row.rows("tasks", lambda task, at: _parse_task(task, at, known), "task")
     edges = row.rows("edges", _parse_edge, "edge")
     with locate_errors(where):
@@ -116,7 +116,7 @@ def problem_text(document: Mapping[str, Any]) -> str:
     return "{" + ",\n ".join(lines) + "}\n"
 
 
-def _parse_task(data: object, where: str, known: dict[_Key, Cost]) -> tuple[Task, dict[str, Cost]]:
+def _parse_task(data: object, where: str, known: _KnownCosts) -> tuple[Task, dict[str, Cost]]:
     row = Fields(data, where, ["id", "cost"], _OPTIONAL)
     name = row.name("id")
     row.where = f"{where} ({printable(name)})"
@@ -130,6 +130,8 @@ def _parse_task(data: object, where: str, known: dict[_Key, Cost]) -> tuple[Task
         color=row.name("color") if row.has("color") else None,
     )
     costs = _parse_costs(row.mapping("cost", "{device: seconds}"), row.where, known)
+    if "implementation" in row or "sizes" in row:
+        costs = dict(costs)  # those of other tasks stay
     for device, implementation in _by_device(row, "implementation", costs, "name").items():
         if implementation not in IMPLEMENTATIONS:
             where = f"{row.at('implementation')} on {quote(device)}"
@@ -143,20 +145,37 @@ def _parse_task(data: object, where: str, known: dict[_Key, Cost]) -> tuple[Task
     return task, costs
 
 
-def _parse_costs(data: Mapping[str, Any], where: str, known: dict[_Key, Cost]) -> dict[str, Cost]:
+class _KnownCosts(NamedTuple):
+    """What was read of the tasks before.
+
+    Attributes
+    ----------
+    costs : by times.
+    rows : by the object that the document has for them, which may be that of many tasks
+        (`util.repeated_objects`).
+    """
+
+    costs: dict[_Key, Cost]
+    rows: dict[int, dict[str, Cost]]
+
+
+def _parse_costs(data: Mapping[str, Any], where: str, known: _KnownCosts) -> dict[str, Cost]:
     """The costs of a task; equal times are one object, also of several tasks (`known`).
 
     Times are most of a document: on many devices tasks times devices of them, and few differ.
     """
+    if id(data) in known.rows:
+        return known.rows[id(data)]
     costs = {}
     for device, given in data.items():
         key = _key(given)
-        cost = None if key is None else known.get(key)
+        cost = None if key is None else known.costs.get(key)
         if cost is None:
             cost = parse_cost(given, f"{where}: cost on {quote(device)}")
             if key is not None:
-                known[key] = cost
+                known.costs[key] = cost
         costs[device] = cost
+    known.rows[id(data)] = costs
     return costs
 
 
@@ -170,8 +189,10 @@ def _key(cost: object) -> _Key | None:
     if type(cost) is not dict:
         return None
     points = tuple(cost.items())
-    plain = all(type(size) is str and type(seconds) is float for size, seconds in points)
-    return points if plain else None
+    for size, seconds in points:  # a generator takes twice as long
+        if type(size) is not str or type(seconds) is not float:
+            return None
+    return points
 
 
 def _by_device(task: Fields, key: str, costs: Mapping[str, Cost], what: str) -> Mapping[str, Any]:

@@ -159,13 +159,18 @@ def _check_costs(problem: Problem) -> None:
     for task in problem.costs:
         if task not in problem.graph.index:
             raise FormatError(f"costs of a task {quote(task)} that the graph lacks")
-    passed: dict[int, Cost] = {}  # one object may be the cost of many
+    # One object may be the cost, or the row of costs, of many.
+    passed: dict[int, Cost] = {}
+    rows: set[int] = set()
     for task in problem.graph.index:
         row = problem.costs.get(task)
         if not row:
             raise FormatError(
                 f"task {quote(task)} has no cost on any device, so nothing can run it"
             )
+        if id(row) in rows:
+            continue
+        rows.add(id(row))
         unknown = next((name for name in row if name not in problem.platform.index), None)
         if unknown is not None:
             raise PlatformError(

@@ -26,7 +26,13 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule, SingleDevice
 from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.feasibility import check_links, check_memory
 from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
-from tvm_hetero.solvers.core.verified_call import Solver, drop_false_bound, solve_verified, warn
+from tvm_hetero.solvers.core.verified_call import (
+    Solver,
+    drop_false_bound,
+    solve_verified,
+    warn,
+    warn_of_less,
+)
 from tvm_hetero.solvers.other_solvers import with_others
 from tvm_hetero.solvers.registry import (
     bounds_itself,
@@ -175,9 +181,10 @@ def _find_single(problem: Problem, options: Options) -> tuple[Schedule | None, b
 
     single, is_certain = find_single(problem, options)
     if not is_certain:
-        warn(
+        warn_of_less(
             "the time is up before it is clear which device alone is the best: none is stated "
-            "beside the answer; raise the time limit"
+            "beside the answer; raise the time limit",
+            options,
         )
     return None if single is None else verified(problem, single), is_certain
 
@@ -207,7 +214,8 @@ def _answer(
         if single is None or time_is_up(options.ends):
             return _Solved(_in_time(problem, name, options, error, single))
         reason = str(error).split("\n")[0]
-        warn(f"solver {name!r} found nothing: {reason}; the answer is the best single device")
+        text = f"solver {name!r} found nothing: {reason}; the answer is the best single device"
+        warn_of_less(text, options)
         return _Solved(replace(single, solver=name + _SINGLE))
     if single is not None and single.value < answer.value:
         answer = replace(single, solver=name + _SINGLE, lower_bound=answer.lower_bound)
@@ -220,14 +228,17 @@ def _in_time(
 ) -> Schedule:
     """What one pass finds where the time was too short for anything else: never no answer.
 
-    The schedule of a single device where that is better.
+    The schedule of a single device where that is better. `auto`, which asks everybody in turn and
+    keeps a part of the time for what comes after, found nothing because the time is too short
+    wherever it has no proof.
 
     Raises
     ------
     HeteroError
         The solver's error, if there was time, or one pass finds nothing either.
     """
-    if not time_is_up(options.ends):
+    short = time_is_up(options.ends) or (name == "auto" and not _is_proof(error))
+    if not short:
         raise with_others(error, problem, options, name) from None
     quickest = "one-pass" if knows_teams("one-pass", problem) else "heft"
     found = [] if single is None else [(single.value, 1, replace(single, solver=name + _SINGLE))]
@@ -239,8 +250,13 @@ def _in_time(
         raise with_others(error, problem, options, name) from None
     answer = min(found, key=itemgetter(0, 1))[-1]
     whose = "a single device" if answer.solver.endswith(_SINGLE) else quickest
-    warn(f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {whose}")
+    text = f"solver {name!r}: {str(error).split(LIST_LINE)[0]}; the answer is that of {whose}"
+    warn_of_less(text, options)
     return answer
+
+
+def _is_proof(error: HeteroError) -> bool:
+    return isinstance(error, InfeasibleError) and error.proven
 
 
 def _without_bound(options: Options, *, itself: bool) -> Options:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tvm_hetero.errors import FormatError
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.repeated_objects import GAP, fold_repeats
 
 # How deep lists and objects may stand in each other.
 MAX_DEPTH = 64
@@ -40,17 +42,44 @@ def parse_json(text: str) -> Any:
     """
     if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         raise FormatError(f"has more than {MAX_VALUES} values")
+    try:
+        data = _parse_folded(text)
+    except (FormatError, ValueError, RecursionError):
+        data = None  # of an error the whole text says where, and which is the first
+    return _parse(text) if data is None else data
+
+
+def _parse(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Parse a text that has few enough values, wholly; `parse_constant` is told of each NaN."""
     # A hook for every number would take as long as all the rest, so only where one is needed.
-    hooks: dict[str, Any] = {}
+    hooks: dict[str, Any] = {"parse_constant": parse_constant or _refuse_constant}
     if _may_hold_no_float(text):
-        hooks = {"parse_float": _float, "parse_int": _int}
-    data = json.loads(
-        text, parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats, **hooks
-    )
-    check_depth(data)
+        hooks |= {"parse_float": _float, "parse_int": _int}
+    data = json.loads(text, object_pairs_hook=_object_without_repeats, **hooks)
+    check_depth(data, shared=parse_constant is not None)
     if _MAYBE_HALF_A_PAIR.search(text):
         check_encodable(data)
     return data
+
+
+def _parse_folded(text: str) -> Any:
+    """The value of a text in which long objects stand again and again; None of other texts."""
+    folded = fold_repeats(text, _parse_at)
+    if folded is None:
+        return None
+    objects = iter(folded.objects)
+    return _parse(
+        folded.text, lambda name: next(objects) if name == GAP else _refuse_constant(name)
+    )
+
+
+def _parse_at(text: str, start: int) -> tuple[Any, int]:
+    """The value that begins there, and where it ends."""
+    value, end = _DECODER.raw_decode(text, start)
+    own = text[start:end]
+    if _may_hold_no_float(own) or _MAYBE_HALF_A_PAIR.search(own):
+        value = _parse(own)
+    return value, end
 
 
 def _may_hold_no_float(text: str) -> bool:
@@ -64,8 +93,12 @@ def _may_hold_no_float(text: str) -> bool:
     return any(text[at : at + _WINDOW].isdigit() for at in range(0, len(text), _WINDOW))
 
 
-def check_depth(data: Any) -> None:
+def check_depth(data: Any, *, shared: bool = False) -> None:
     """Refuse what is nested deeper than `MAX_DEPTH`.
+
+    Parameters
+    ----------
+    shared : whether one object may stand in many places, and is then looked at once a level.
 
     Raises
     ------
@@ -74,6 +107,8 @@ def check_depth(data: Any) -> None:
     """
     level, depth, nested = [data], 0, (dict, list)
     while level := [each for each in level if isinstance(each, nested)]:
+        if shared:
+            level = list({id(each): each for each in level}.values())
         depth += 1
         if depth > MAX_DEPTH:
             raise FormatError(f"is nested more than {MAX_DEPTH} levels deep")
@@ -121,3 +156,9 @@ def _object_without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise FormatError(f"key {quote(key)} is given twice in one object")
             seen.add(key)
     return result
+
+
+# For values within a text; how deep they are is seen where they stand.
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, object_pairs_hook=_object_without_repeats
+)

@@ -27,7 +27,7 @@ without a link, both are the least over all paths, each for itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -161,16 +161,33 @@ def _tables(instance: Instance, batch: int) -> tuple[FloatArray, FloatArray]:
         return seconds, seconds
     shape = (len(instance), len(instance.names))
     rate, least = np.full(shape, math.inf), np.full(shape, math.inf)
-    known: dict[int, tuple[float, float]] = {}  # by object, which may be the cost of many
+    # By object, which may be the row, or the cost, of many.
+    rows: dict[int, FloatArray] = {}
+    known: dict[int, tuple[float, float]] = {}
     for i, v in enumerate(instance.order):
-        for d in instance.devices[v]:
-            cost = instance.problem.costs[instance.tasks[v]][instance.names[d]]
-            if id(cost) not in known:
-                known[id(cost)] = _best(instance.problem, cost)
-            # A part that was made free (see `modularity.Piece`) has no time at all.
-            free = instance.seconds[v][d] == 0
-            rate[i, d], least[i, d] = (0.0, 0.0) if free else known[id(cost)]
+        row = instance.problem.costs[instance.tasks[v]]
+        if id(row) not in rows:
+            rows[id(row)] = _row(instance, row, known)
+        able = list(instance.devices[v])
+        # A part that was made free (see `modularity.Piece`) has no time at all.
+        free = np.array(instance.seconds[v])[able] == 0
+        rate[i, able], least[i, able] = np.where(free, 0.0, rows[id(row)][:, able])
     return rate, least
+
+
+def _row(
+    instance: Instance, row: Mapping[str, Cost], known: dict[int, tuple[float, float]]
+) -> FloatArray:
+    """(2, devices): rate and least of a row of costs; inf where it has none."""
+    found = np.full((2, len(instance.names)), math.inf)
+    for d, name in enumerate(instance.names):
+        cost = row.get(name)
+        if cost is None:
+            continue
+        if id(cost) not in known:
+            known[id(cost)] = _best(instance.problem, cost)
+        found[:, d] = known[id(cost)]
+    return found
 
 
 def _best(problem: Problem, cost: Cost) -> tuple[float, float]:

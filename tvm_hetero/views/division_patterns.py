@@ -7,8 +7,9 @@ task, and a row of patterns, one a task, is a division with its placement
     executions of task t:  elements [n1 + .. + n(j-1), n1 + .. + nj) on dj,  j = 1, 2, ...
 
 Who divides a batch says it in this form, whatever the objective: `batches` (streams that hold
-elements; latency, energy, cost), `shares` and `throughput` (parts of a period). What none of them
-says by it: elements that do not follow one another, as `elements` deals them out.
+elements; latency, energy, cost), `shares` and `throughput` (parts of a period), and `elements`, one
+pattern for all tasks, in shares of one element as they are dealt out. There a device runs what it
+has of several shares at once                                               -> `elements_by_device`
 """
 
 from __future__ import annotations
@@ -39,6 +40,14 @@ def ranges_of(counts: Iterable[int]) -> list[tuple[int, ...]]:
 def even_counts(batch: int, parts: int) -> list[int]:
     """`parts` numbers of sum `batch` that differ by one at most."""
     return [b - a for a, b in pairwise(batch * i // parts for i in range(parts + 1))]
+
+
+def elements_by_device(pattern: DivisionPattern) -> dict[int, tuple[int, ...]]:
+    """The elements that each device has, of all its shares; devices as they first come."""
+    found: dict[int, tuple[int, ...]] = {}
+    for share, own in zip(pattern, ranges_of(s.elements for s in pattern), strict=True):
+        found[share.device] = found.get(share.device, ()) + own
+    return found
 
 
 def divide_by_patterns(

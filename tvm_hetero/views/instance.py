@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,7 +96,7 @@ class Instance:
         self.groups = self._groups()
         self.group_of = {v: g for g, group in enumerate(self.groups) for v in group}
         self.devices = self._allowed_devices()
-        self.seconds = tuple(self._seconds(v) for v in range(len(self.tasks)))
+        self.seconds = tuple(self._all_seconds())
         self._routes: dict[tuple[int, int, int], tuple[Hop, ...] | None] = {}
         self._links: dict[Hop, Link] = {}
         self._occupied: dict[Hop, tuple[int, ...]] = {}
@@ -113,6 +113,15 @@ class Instance:
                 held = set(own)
                 mine = [v for v in readers if not held.isdisjoint(self.elements[v])]
             yield Flow(tensor.name, maker, tuple(mine), tensor.bytes * len(own))
+
+    def _all_seconds(self) -> Iterator[tuple[float, ...]]:
+        """A row for each part; those of one row of costs, which may be that of many, are one."""
+        rows: dict[tuple[int, int, tuple[int, ...]], tuple[float, ...]] = {}
+        for v, task in enumerate(self.tasks):
+            key = id(self.problem.costs[task]), len(self.elements[v]), self.devices[v]
+            if key not in rows:
+                rows[key] = self._seconds(v)
+            yield rows[key]
 
     def _seconds(self, v: int) -> tuple[float, ...]:
         costs, count = self.problem.costs[self.tasks[v]], len(self.elements[v])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.solvers.examples import problem_of, processors
+from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput.identical_devices import (
     MOST,
@@ -19,7 +19,7 @@ from tvm_hetero.bounds.throughput.identical_devices import (
 )
 from tvm_hetero.bounds.throughput.share_program import share_bound
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers import solve
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, canonical, modules_of
@@ -78,7 +78,7 @@ def test_never_above_the_best(
 @many
 @given(problem=problems(max_tasks=5, kinds=["throughput"], memory=True))
 def test_never_above_the_best_of_any_problem(problem: Problem) -> None:
-    best = solve(problem, "milp-split", Options(time_limit=4.0))
+    best = solve(problem, "milp-split", counted(time_limit=4.0))
     instance = Instance(problem)
     bound = run_bound(instance, best.value, np.ones(len(instance.names)))
     assert bound <= best.value * (1 + 1e-12)
@@ -109,7 +109,7 @@ def test_eight_alike_need_copies_that_shares_do_not_see() -> None:
     problem = forks([3] * 24, [3.0, 4.0, 2.0], 8, 16)
     instance = Instance(problem)
     shares, weights = share_bound(instance)
-    answer = solve(problem, "throughput", Options(time_limit=4.0))
+    answer = solve(problem, "throughput", counted(time_limit=4.0))
     bound = run_bound(instance, answer.value, weights)
     assert shares * 1.02 < bound <= answer.lower_bound * (1 + 1e-9) <= answer.value
 

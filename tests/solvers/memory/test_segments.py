@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -76,5 +78,18 @@ def test_when_the_time_is_up_divisions_are_tried_until_one_fits(
     monkeypatch.setattr(segments, "divisions", lambda instance: iter([bad, bad, good]))
     assert check_schedule(problem, segments.solve(problem, late)) == []
     monkeypatch.setattr(segments, "divisions", lambda instance: iter([bad, bad]))
-    with pytest.raises(SolverError, match="time is up after 2 of 8 runs"):
+    with pytest.raises(SolverError, match="time is up after 2 of 11 runs"):
         segments.solve(problem, late)
+
+
+def test_no_more_runs_are_told_of_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said "16 of 12" where the long runs were made, too; the time is up at any moment."""
+    problem = chain(6, 29, 2)
+    bad = ([0] * len(problem.tasks), list(Instance(problem).order))
+    monkeypatch.setattr(segments, "divisions", lambda instance: iter([bad, bad]))
+    for looks in range(2, 40, 3):
+        clock = partial(next, count(0.0, 1.0))
+        with pytest.raises(SolverError) as error:
+            segments.solve(problem, Options(time_limit=1e-6, deadline=looks, clock=clock))
+        told = re.search(r"after (\d+) of (\d+) runs", str(error.value))
+        assert told is None or int(told[1]) <= int(told[2]) == 11, looks

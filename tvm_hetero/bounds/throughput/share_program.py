@@ -215,11 +215,16 @@ def rates(instance: Instance) -> FloatArray:
     if problem.batch == 1:
         return np.array(instance.seconds, dtype=np.float64)
     table = np.full((len(instance), len(instance.names)), np.inf)
-    # By object, which may be the cost of many; the problem keeps them.
+    # By object, which may be the row of costs, or the cost, of many; the problem keeps them.
+    rows: dict[tuple[int, int, tuple[int, ...]], int] = {}
     known: dict[tuple[int, int], float] = {}
     for v, task in enumerate(instance.tasks):
         count = len(instance.elements[v])
         row = problem.costs[task]
+        like = rows.setdefault((id(row), count, instance.devices[v]), v)
+        if like < v:
+            table[v] = table[like]
+            continue
         for d in instance.devices[v]:
             cost = row[instance.names[d]]
             key = id(cost), count

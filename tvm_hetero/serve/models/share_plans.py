@@ -126,7 +126,9 @@ class SharePlans:
         if not usable:
             raise InfeasibleError("no device of the model has only such cores", proven=True)
         part = restrict_devices(problem, [device.name for device in usable])
-        found = solve(part, _solver(part), Options(time_limit=_SOLVER_SECONDS))
+        # Whoever serves asked for no solver: where this one finds nothing, the plan of one core is
+        # what this share does.
+        found = solve(part, _solver(part), Options(time_limit=_SOLVER_SECONDS, quiet=True))
         timed = simulate(problem, _steps(problem, found))
         return make_schedule(problem, found.solver, timed.executions, timed.copies)
 

@@ -50,6 +50,9 @@ class Options:
         machine's own.
     tell : is told, in a line of words, what is being done and in the end why it stopped.
     best : is told every answer that the judge has passed, for whoever must end before it is over.
+    quiet : no one is warned that another one's schedule is the answer because this solver found
+        none: for callers to whom any will do, whose own users did not choose a solver. Of crashes
+        and invalid answers they are told all the same.
     """
 
     time_limit: float = 60.0
@@ -64,6 +67,7 @@ class Options:
     clock: Callable[[], float] = now
     tell: Callable[[str], None] | None = None
     best: BestSoFar | None = None
+    quiet: bool = False
 
     @property
     def wall_limit(self) -> float:

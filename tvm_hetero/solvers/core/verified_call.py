@@ -74,3 +74,9 @@ def drop_false_bound(answer: Schedule, known: Sequence[float], name: str) -> Sch
 def warn(text: str) -> None:
     """Tell the user of a solver's failure."""
     warnings.warn(text, SolverWarning, stacklevel=3)
+
+
+def warn_of_less(text: str, options: Options) -> None:
+    """Tell the user that there is less than was asked for, unless the caller is content with it."""
+    if not options.quiet:
+        warnings.warn(text, SolverWarning, stacklevel=3)

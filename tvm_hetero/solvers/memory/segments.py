@@ -79,6 +79,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
         [(start, heat) for start in starts for heat in _HEATS for _ in range(_RUNS)], _SHORT
     )
     each = len(_HEATS) * _RUNS
+    # The short ones, a long one for each order, and the last.
+    planned = len(tried) + len(starts) + 1
     ran = [_known(tried[i : i + each]) for i in range(0, len(tried), each)]
     found = _known(tried)
     if found and not runs.is_late():
@@ -92,7 +94,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     answer = next((one for one in answers if one is not None), None)
     if answer is None and runs.is_late():
         raise SolverError(
-            f"{NAME}: the time is up after {len(found)} of {len(tried)} runs from divisions into "
+            f"{NAME}: the time is up after {len(found)} of {planned} runs from divisions into "
             "segments, none of which fits; raise the time limit"
         )
     if answer is None:

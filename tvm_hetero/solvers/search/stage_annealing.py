@@ -13,13 +13,19 @@ from tvm_hetero.views.instance import Instance
 # nothing better comes after. 200 tasks in series and parallel on 28 devices: 9.24e-5 s after 30
 # million, 8.95e-5 after 100 and 8.84e-5 after 300, where three runs of 100 million gave 9.06e-5.
 SHORT, LONG = 2_000_000, 20_000_000
-# Temperature in parts of the value: of 0.001, 0.01, 0.03 and 0.1 this was best there.
-_HEAT = 0.03
+# Temperatures in parts of the value: of 0.001, 0.01, 0.03 and 0.1 the first was best there; the
+# second keeps most of a plan that is good already, where the first loses it.
+WARM, COLD = 0.03, 0.003
 _MOST_STEPS = 1_000_000_000
 
 
 def anneal_stages(
-    instance: Instance, plan: Sequence[int], options: Options, deadline: float, steps: int
+    instance: Instance,
+    plan: Sequence[int],
+    options: Options,
+    deadline: float,
+    steps: int,
+    heat: float = WARM,
 ) -> list[int] | None:
     """A placement by the C++ annealer; None without the library, or if it finds nothing valid.
 
@@ -27,6 +33,7 @@ def anneal_stages(
     ----------
     deadline : of `now`.
     steps : of the annealer, for each second of the time limit.
+    heat : the first temperature, in parts of the value.
     """
     from tvm_hetero.solvers.native.library import NativeSearch
 
@@ -35,7 +42,7 @@ def anneal_stages(
             plan,
             work=max(1, min(_MOST_STEPS, int(options.time_limit * steps))),
             seed=options.seed,
-            heat=_HEAT,
+            heat=heat,
             deadline=max(0.01, deadline - now()),
         )
     except SolverError:

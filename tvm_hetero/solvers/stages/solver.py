@@ -4,6 +4,7 @@
     2. `ideals_dp`      where the ideals are few                   a bound, mostly of the same value
     3. `device_orders`   few devices: a program for each order      a plan and a bound, mostly equal
     4. annealing        of many devices                            a plan
+       `near_plan`      programs over ideals around it, and annealing, cold, in turns
     5. CP-SAT           `pipeline_model`, from the best plan       a bound for what is small
 
 Each rung stops the climb when its value meets the bound. How many ideals are few follows from the
@@ -24,7 +25,7 @@ from tvm_hetero.problem.schedule import OPTIMAL_GAP, Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
-from tvm_hetero.solvers.search.stage_annealing import LONG, anneal_stages
+from tvm_hetero.solvers.search.stage_annealing import COLD, LONG, WARM, anneal_stages
 from tvm_hetero.solvers.stage_dp.ideals_dp import (
     MOST_IDEALS,
     MOST_LISTED,
@@ -34,6 +35,7 @@ from tvm_hetero.solvers.stage_dp.ideals_dp import (
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.stage_dp.stage_dp import best_plan, check_kind
 from tvm_hetero.solvers.stages.device_orders import search_orders
+from tvm_hetero.solvers.stages.near_plan import improve_near
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.util.search_clock import now
@@ -46,6 +48,9 @@ _CELLS_A_SECOND = 5_000
 _IDEALS_A_SECOND, _MOST_PLAIN = 1_500, 20_000
 # Ideals that are listed for each second of it, of which the best value leaves out most.
 _LISTED_A_SECOND = 6_000
+# Rounds of programs over ideals near a plan for each second of the limit, and steps of the annealer
+# between such rounds, in parts of those before.
+_ROUNDS_A_SECOND, _COLD_STEPS = 0.2, 0.25
 # Ideals times parts and tensors, which go into tables of up to 8 bytes each.
 _MOST_ENTRIES = 80_000_000
 
@@ -124,17 +129,23 @@ class _Climb:
 
     def _ideals(self, most: int) -> None:
         """All ideals, if they are few."""
-        width = max(1, len(self.instance) + len(self.instance.tensors))
-        within = math.ceil(self.options.time_limit * _IDEALS_A_SECOND)
-        most = min(most, within, _MOST_ENTRIES // width)
+        most = self._most_ideals(most)
         known = math.inf if self.best is None else self.best.value
         listed = math.ceil(self.options.time_limit * _LISTED_A_SECOND)
-        listed = min(MOST_LISTED, listed, _MOST_ENTRIES // width)
+        listed = min(MOST_LISTED, listed, self._most_rows())
         with suppress(SolverError):
             family = all_ideals(self.instance, most, known=known, listed=listed)
             plan, chain = best_plan(self.instance, family, known, self.budget.deadline)
             self.bound = max(self.bound, stage_bound(self.problem, family, chain))
             self._take(plan)
+
+    def _most_ideals(self, most: int) -> int:
+        """So many ideals, or fewer where time or tables do not allow them."""
+        within = math.ceil(self.options.time_limit * _IDEALS_A_SECOND)
+        return min(most, within, self._most_rows())
+
+    def _most_rows(self) -> int:
+        return _MOST_ENTRIES // max(1, len(self.instance) + len(self.instance.tensors))
 
     def _orders(self) -> bool:
         """A program for each order of devices; whether they are few enough."""
@@ -149,9 +160,31 @@ class _Climb:
         return True
 
     def _anneal(self) -> None:
+        """Annealing, then what is near its plan; where nothing comes after, again, cold."""
+        self._anneal_near(WARM, LONG)
+        if self._open() and not self._affordable():
+            self._anneal_near(COLD, int(_COLD_STEPS * LONG))
+
+    def _anneal_near(self, heat: float, steps: int) -> None:
         if self.plan is not None:
-            deadline = self.budget.deadline
-            self._take(anneal_stages(self.instance, self.plan, self.options, deadline, LONG))
+            args = self.instance, self.plan, self.options, self.budget.deadline, steps, heat
+            self._take(anneal_stages(*args))
+            self._near()
+
+    def _near(self) -> None:
+        """The best chains of ideals around the plan."""
+        if self.plan is None:
+            return
+        self._take(
+            improve_near(
+                self.instance,
+                self.plan,
+                most=self._most_ideals(MOST_IDEALS),
+                rounds=max(1, int(_ROUNDS_A_SECOND * self.options.time_limit)),
+                seed=self.options.seed,
+                deadline=self.budget.deadline,
+            )
+        )
 
     def _exact(self, best: Schedule | None) -> Schedule:
         exact = cpsat_throughput.solve(self.problem, self.options, best, self.budget)

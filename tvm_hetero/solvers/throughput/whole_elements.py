@@ -29,6 +29,11 @@ from tvm_hetero.problem.schedule import Execution, Schedule
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.util.units import format_bytes
+from tvm_hetero.views.division_patterns import (
+    DivisionPattern,
+    ElementShare,
+    elements_by_device,
+)
 from tvm_hetero.views.instance import instance_of
 from tvm_hetero.views.task_classes import shares_of
 
@@ -45,7 +50,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     """
     answers, reason = [], None
     for family in problem.platform.families:
-        for executions in _ways(problem, [problem.platform.names[d] for d in family]):
+        for executions in _ways(problem, family):
             try:
                 _check(problem, executions)
             except SolverError as error:
@@ -71,14 +76,16 @@ def _other(problem: Problem) -> str:
     return "throughput" if plain else "auto"
 
 
-def _ways(problem: Problem, devices: Sequence[str]) -> Iterator[list[Execution]]:
+def _ways(problem: Problem, devices: Sequence[int]) -> Iterator[list[Execution]]:
     """The elements that each device has: all of them together, and one after the other."""
-    for share in dict.fromkeys((problem.batch, 1)):
-        shares = dealt(problem, devices, share)
+    names = problem.platform.names
+    for most in dict.fromkeys((problem.batch, 1)):
+        held = elements_by_device(deal(problem, devices, most))
         executions = [
             execution
-            for device, elements in shares.items()
-            for execution in _in_turn(problem, device, elements, share)
+            for device in devices
+            if device in held
+            for execution in _in_turn(problem, names[device], held[device], most)
         ]
         if executions:
             yield executions
@@ -105,28 +112,33 @@ def _check(problem: Problem, executions: Sequence[Execution]) -> None:
         raise SolverError(f"{NAME}: not within the latency limit; use solver auto")
 
 
-def dealt(problem: Problem, devices: Sequence[str], most: int) -> dict[str, tuple[int, ...]]:
-    """The elements of each device that gets some; at most so many of them at once."""
-    able = [
-        device
-        for device in devices
-        if all(device in problem.costs[task.id] for task in problem.tasks)
-    ]
-    taken: dict[str, list[int]] = {device: [] for device in able}
+def deal(problem: Problem, devices: Sequence[int], most: int) -> DivisionPattern:
+    """Shares of one element, those of every task, in the order in which they are dealt out.
+
+    Parameters
+    ----------
+    devices : positions.
+    most : elements that a device runs at once.
+    """
+    names = problem.platform.names
+    able = [d for d in devices if all(names[d] in problem.costs[task.id] for task in problem.tasks)]
+    taken = dict.fromkeys(able, 0)
 
     @cache
-    def seconds(device: str, count: int) -> float:
+    def seconds(device: int, count: int) -> float:
         rounds, last = divmod(count, most)
         return sum(
-            (rounds * problem.seconds(task.id, device, most) if rounds else 0.0)
-            + (problem.seconds(task.id, device, last) if last else 0.0)
+            (rounds * problem.seconds(task.id, names[device], most) if rounds else 0.0)
+            + (problem.seconds(task.id, names[device], last) if last else 0.0)
             for task in problem.tasks
         )
 
-    for element in range(problem.batch if able else 0):
-        least = min(able, key=lambda device: seconds(device, len(taken[device]) + 1))
-        taken[least].append(element)
-    return {device: tuple(elements) for device, elements in taken.items() if elements}
+    pattern = []
+    for _ in range(problem.batch if able else 0):
+        least = min(able, key=lambda device: seconds(device, taken[device] + 1))
+        taken[least] += 1
+        pattern.append(ElementShare(least, 1))
+    return pattern
 
 
 def _in_turn(
