@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.passes.byte_tasks import multiplies_bytes
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.precision_promise import promise_of
+from tvm_hetero.pipeline.int8_error import refuse_error
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
@@ -153,25 +155,25 @@ def test_a_network_that_gains_nothing_stays(file: Path, monkeypatch: pytest.Monk
     assert not promise.tasks and "the network is not quicker" in promise.reason
 
 
-def test_an_error_that_is_too_large_is_refused(file: Path) -> None:
-    with pytest.raises(UsageError, match=r"is 0\.0\d+ on 2 inputs for calibration, .* 1e-06 is"):
-        divided(file, accuracy=1e-6)
-
-    def broken(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
-        return float("inf")
-
-    with pytest.raises(UsageError, match=r"broken. is inf on 2 inputs"):
-        divided(file, metric=broken)
+def test_an_error_that_is_too_large_is_refused() -> None:
+    promise = PrecisionPromise(
+        "int8", 0.01, measured=0.004, held_out=0.02, inputs=2, held_out_inputs=1
+    )
+    with pytest.raises(UsageError, match=r"is 0.004 on 2 inputs .*, 0.02 on 1 other; 0.01 is all"):
+        refuse_error(promise)
+    with pytest.raises(UsageError, match=r"is inf on 2 inputs"):
+        refuse_error(replace(promise, accuracy=None, measured=math.inf))
+    refuse_error(replace(promise, accuracy=0.02))
+    refuse_error(replace(promise, accuracy=None))
 
 
 def test_given_inputs_are_what_ranges_are_made_of(file: Path) -> None:
-    """Inputs that are a thousand times those of calibration saturate."""
-    small = [{"x": 1e-3 * draw(4, DEPTH)} for _ in range(3)]
-    promise = promised(divided(file, calibration=small))
-    assert promise.seed is None and (promise.inputs, promise.held_out_inputs) == (2, 1)
-    assert (promise.measured or 1) < 0.1
-    with pytest.raises(UsageError, match=r"on 1 input for calibration, .* on 1 other; 0.1 is all"):
-        divided(file, calibration=[small[0], {"x": draw(4, DEPTH)}], accuracy=0.1)
+    """Those that are held out are a thousand times larger, and saturate."""
+    small, large = ({"x": scale * draw(4, DEPTH)} for scale in (1e-3, 1.0))
+    with pytest.raises(
+        UsageError, match=r"is 0.0\d+ on 1 input for .*, (0.9|1)\S* on 1 other; 0.1"
+    ):
+        divided(file, calibration=[small, large], accuracy=0.1)
     with pytest.raises(UsageError, match=r"calibration: input .x.: expected float32.4, 32., got"):
         divided(file, calibration=[{"x": draw(3, DEPTH)}])
 

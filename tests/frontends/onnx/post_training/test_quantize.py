@@ -14,7 +14,7 @@ import pytest
 from onnx import helper
 
 from tests.frontends.onnx.models import make, run
-from tests.frontends.onnx.running import compute
+from tests.frontends.onnx.running import executor
 from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.frontends.onnx import load_model
@@ -83,12 +83,13 @@ def test_our_kernels_compute_what_onnx_runtime_does(prepared: onnx.ModelProto) -
     assert is_quantized(made) and not is_quantized(prepared)
     assert made == quantize_model(prepared, inputs, nodes)
     plain = float_outputs(prepared, inputs)
-    for values, expected in zip(inputs, plain, strict=True):
-        np.testing.assert_allclose(expected[0], run(prepared, values)[0], rtol=1e-4, atol=1e-5)
-        ours = compute(made, values)
-        # Sums of codes are exact on both sides: a code may be one off where the last bit decides.
-        assert largest_relative_error(by_default(made, values["x"]), ours) < 2e-3
-        assert 1e-4 < largest_relative_error(expected, ours) < 0.05
+    np.testing.assert_allclose(plain[0][0], run(prepared, inputs[0])[0], rtol=1e-4, atol=1e-5)
+    with executor(made) as ex:
+        for values, expected in zip(inputs, plain, strict=True):
+            ours = [each.numpy() for each in ex.run(values)]
+            # Sums of codes are exact: one code may be off where a rounding's last bit decides.
+            assert largest_relative_error(by_default(made, values["x"]), ours) < 2e-3
+            assert 1e-4 < largest_relative_error(expected, ours) < 0.05
 
 
 def test_only_the_nodes_that_are_named_are_quantised(prepared: onnx.ModelProto) -> None:
