@@ -1,7 +1,7 @@
 """Networks in bytes, on one core: one QDQ file by our kernels, ONNX Runtime and OpenVINO.
 
     python -m benchmarks.int8                         eight light models, results/int8.json
-    python -m benchmarks.int8 --models resnet50,squeezenet
+    python -m benchmarks.int8 --models resnet50       this one's row of the file alone
     python -m benchmarks.int8 --small                 squeezenet, few runs, no file
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax, is
@@ -31,6 +31,7 @@ import onnx
 from benchmarks.documents import write_document
 from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser
+from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
@@ -85,11 +86,17 @@ def main(arguments: Sequence[str] | None = None) -> list[Int8Row]:
     for name in names:
         rows.append(measure(name, 1 if args.small else _ROUNDS))
         print(_line(rows[-1]), flush=True)
+        if not args.small:
+            _write(rows[-1])
     print(summary(rows))
-    if not args.small and tuple(names) == MODELS:
-        write_document(RESULTS, "python -m benchmarks.int8", map(asdict, rows))
-        print(f"written to {RESULTS}")
     return rows
+
+
+def _write(row: Int8Row) -> None:
+    """Put a row into the file, in place of the model's last one."""
+    rows = {each["model"]: each for each in read_rows(RESULTS)} if RESULTS.exists() else {}
+    rows[row.model] = asdict(row)
+    write_document(RESULTS, "python -m benchmarks.int8", [rows[name] for name in sorted(rows)])
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -3,8 +3,8 @@
     x  ->  DequantizeLinear(QuantizeLinear(x, s, z), s, z)     uint8, one scale and one zero point
     W  ->  DequantizeLinear(codes of W, s[o])                  int8, a scale by output channel
 
-Only what a product or a convolution reads is rounded: sums leave it in float32, and become codes
-where the next one reads them. Unsigned bytes by signed ones is what ``vpdpbusd`` multiplies
+Only what a product or a convolution reads is rounded (whatever else reads the same value reads it
+rounded, too): sums leave it in float32, and become codes where the next one reads them. Unsigned bytes by signed ones is what ``vpdpbusd`` multiplies
 (`tvm_hetero.kernels.cpu.byte_dots`). Weights keep all their bits on processors without it too:
 ONNX Runtime's ``reduce_range`` is for instructions that saturate, and ours do not.
 
