@@ -119,7 +119,7 @@ def _source_of(mod: tvm.IRModule, found: PrecisionPromise | None) -> Mapping[str
         )
     attrs = mod["main"].attrs
     note = json.loads(str(attrs[SOURCE])) if attrs and SOURCE in attrs else {}
-    if not {"path", "sha256", "shapes"} <= set(note):
+    if not {"path", "sha256", "shapes", "random_weights"} <= set(note):
         raise UsageError(
             "precision int8: a model is quantised as ONNX, and this module is of no ONNX file; "
             "import one by from_onnx('model.onnx'), or quantise what you have before and import "

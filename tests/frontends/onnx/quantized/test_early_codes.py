@@ -78,3 +78,32 @@ def test_codes_that_were_there_before_are_taken() -> None:
 def test_what_would_be_written_twice_stays(others: list[NodeProto]) -> None:
     kinds, _ = kinds_of([*MOVED, *others])
     assert kinds.index("Concat") < kinds.index("QuantizeLinear")
+
+
+@pytest.mark.parametrize(
+    ("bounded", "zero", "left"),
+    [
+        (node("Relu", "a", "n"), 0, []),
+        (node("Relu", "a", "n"), 100, ["Relu"]),
+        (node("Clip", "a least most", "n"), 0, []),
+        (node("Clip", "a least three", "n"), 0, ["Clip"]),  # below the greatest code
+        (node("Clip", "a", "n"), 0, []),
+        (node("Clip", "a b0", "n"), 0, ["Clip"]),  # not known
+    ],
+)
+def test_bounds_that_codes_have_anyway_are_left_out(
+    bounded: NodeProto, zero: int, left: list[str]
+) -> None:
+    numbers = {"least": 0.0, "most": 8.0, "three": 3.0}
+    constants = {"s": np.float32(0.03), "z": np.uint8(zero)}
+    constants |= {name: np.float32(value) for name, value in numbers.items()}
+    feeds = {"a": 5 * FEEDS["a"], "b0": np.array(0.5, np.float32)}
+    if "b0" not in bounded.input:
+        del feeds["b0"]
+    read = {name for each in (bounded, CODES) for name in each.input}
+    used = {name: value for name, value in constants.items() if name in read}
+    model = typed_model([bounded, CODES], feeds, used)
+    graph = OnnxGraph(model)
+    quantize_early(graph)
+    assert [n.op_type for n in graph.nodes] == [*left, "QuantizeLinear"]
+    np.testing.assert_array_equal(run(graph.to_model(), feeds)[0], run(model, feeds)[0])

@@ -10,6 +10,13 @@ their order. Codes are then written by whatever makes `a`, in one pass.
 Only where all readers of a result make the same codes of it, and nothing else reads what it is made
 of: no value is written both as a number and as a code that was not before. Readers of one value
 that make the same codes become one.
+
+Bounds that codes have anyway are left out:
+
+    QuantizeLinear(Relu(a))  =  QuantizeLinear(a)      if the zero point is the least code
+
+and so for Clip. Where a convolution makes `a`, it then writes codes with one multiplication and no
+division (`dequantized_convolutions`), as ONNX Runtime does.
 """
 
 from __future__ import annotations
@@ -24,6 +31,8 @@ _MOVERS: dict[str, int | None] = {
     "Concat": None, "MaxPool": 1, "Reshape": 1, "Transpose": 1, "Flatten": 1, "Squeeze": 1,
     "Unsqueeze": 1,
 }  # fmt: skip
+# Scale, zero point, least and greatest code.
+_Codes = tuple[float, int, int, int]
 _PLAIN = ("block_size", "output_dtype", "precision")
 
 
@@ -32,8 +41,12 @@ def quantize_early(graph: OnnxGraph) -> None:
     moved = _Moving(graph)
     # From the last node on: codes that were moved over one node may go on over the one before.
     for node in reversed(list(graph.nodes)):
-        if node.op_type in _MOVERS and not node.domain and len(node.output) == 1:
+        if node.domain or len(node.output) != 1:
+            continue
+        if node.op_type in _MOVERS:
             moved.move_over(node)
+        elif node.op_type in ("Relu", "Clip"):
+            moved.leave_out(node)
     graph.nodes = moved.nodes()
 
 
@@ -79,7 +92,35 @@ class _Moving:
         node.output[0] = quantizer.output[0]
         self._dropped.add(id(quantizer))
 
-    def _known_codes(self, name: str, wanted: tuple[object, ...]) -> str:
+    def leave_out(self, node: NodeProto) -> None:
+        """Let a reader read what was not bounded yet, where its codes are as bounded."""
+        (result,), readers = node.output, self._readers.get(node.output[0], [])
+        wanted = self._codes_of(readers[0]) if len(readers) == 1 else None
+        bounds = self._bounds_of(node)
+        if wanted is None or bounds is None or result in self._outputs:
+            return
+        scale, zero, least, most = np.float32(wanted[0]), *wanted[1:]
+        low, high = (np.round(np.float32(bound) / scale) + zero for bound in bounds)
+        if low <= least and high >= most:
+            readers[0].input[0] = node.input[0]
+            others = [each for each in self._readers[node.input[0]] if each is not node]
+            self._readers[node.input[0]] = [*others, readers[0]]
+            self._dropped.add(id(node))
+
+    def _bounds_of(self, node: NodeProto) -> tuple[float, float] | None:
+        """Between what a Relu or Clip leaves values; None where that is not known."""
+        if node.op_type == "Relu":
+            return 0.0, np.inf
+        if len(node.input) == 1 and node.attribute:
+            return None  # an old Clip
+        found = [-np.inf, np.inf]
+        for place, name in enumerate(node.input[1:3]):
+            if name and (name not in self._graph.constants or self._graph.size(name) != 1):
+                return None
+            found[place] = float(self._graph.array(name).reshape(())) if name else found[place]
+        return None if np.isnan(found).any() else (found[0], found[1])
+
+    def _known_codes(self, name: str, wanted: _Codes) -> str:
         """The codes of which a value was made, where they are the wanted ones; else ``''``."""
         maker = self._makers.get(name)
         if maker is None or maker.op_type != "DequantizeLinear":
@@ -104,7 +145,7 @@ class _Moving:
         """Let equal quantisers of one value be one."""
         renamed: dict[str, str] = {}
         for name, readers in list(self._readers.items()):
-            first: dict[tuple[object, ...], NodeProto] = {}
+            first: dict[_Codes, NodeProto] = {}
             for reader in readers:
                 codes = self._codes_of(reader)
                 if codes is None or reader.input[0] != name or reader.output[0] in self._outputs:
@@ -118,7 +159,7 @@ class _Moving:
         for name, readers in self._readers.items():
             self._readers[name] = [r for r in readers if id(r) not in self._dropped]
 
-    def _codes_of(self, node: NodeProto, kind: str = "QuantizeLinear") -> tuple[object, ...] | None:
+    def _codes_of(self, node: NodeProto, kind: str = "QuantizeLinear") -> _Codes | None:
         """What codes a node makes or reads, by scale, zero point and type; None for other nodes."""
         graph, names = self._graph, [name for name in node.input[1:] if name]
         if node.op_type != kind or node.domain or len(names) != 2:
@@ -130,4 +171,5 @@ class _Moving:
         scale, zero = (graph.array(name).reshape(()) for name in names)
         if scale.dtype != np.float32 or not scale > 0 or zero.dtype not in (np.uint8, np.int8):
             return None
-        return float(scale), int(zero), helper.np_dtype_to_tensor_dtype(zero.dtype)
+        limits = np.iinfo(zero.dtype)
+        return float(scale), int(zero), int(limits.min), int(limits.max)
