@@ -4,9 +4,10 @@
     W  ->  DequantizeLinear(codes of W, s[o])                  int8, a scale by output channel
 
 Only what a product or a convolution reads is rounded (whatever else reads the same value reads it
-rounded, too): sums leave it in float32, and become codes where the next one reads them. Unsigned bytes by signed ones is what ``vpdpbusd`` multiplies
-(`tvm_hetero.kernels.cpu.byte_dots`). Weights keep all their bits on processors without it too:
-ONNX Runtime's ``reduce_range`` is for instructions that saturate, and ours do not.
+rounded, too): sums leave it in float32, and become codes where the next one reads them. Unsigned
+bytes by signed ones is what ``vpdpbusd`` multiplies (`tvm_hetero.kernels.cpu.byte_dots`). Weights
+keep all their bits on processors without it too: ONNX Runtime's ``reduce_range`` is for
+instructions that saturate, and ours do not.
 
 Ranges are the least and the greatest value on the calibration inputs.
 """
