@@ -184,6 +184,8 @@ def test_modules_of_no_file_and_quantised_files(file: Path, result: Partition) -
         divided(model)
     # What is in int8 stays so.
     assert promised(divided(result.module)).tasks == promised(result).tasks
+    with pytest.raises(UsageError, match="1e-06 is allowed"):
+        divided(result.module, accuracy=1e-6)
     quantised = file.with_name("codes.onnx")
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),

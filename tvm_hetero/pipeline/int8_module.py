@@ -77,6 +77,7 @@ def int8_module(
     """
     found = promise_of(mod)
     if found is not None and found.precision == INT8:
+        refuse_error(replace(found, accuracy=options.accuracy))
         return mod
     proto = imported_model(_source_of(mod, found))
     if is_quantized(proto):

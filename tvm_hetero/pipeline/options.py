@@ -52,7 +52,8 @@ class PartitionOptions:
         ``int8``: more is refused, where it is given.
     metric : what an error is: a function of the outputs of float32 and others (two lists of arrays)
         that gives a number; None: the largest relative error.
-    calibration : inputs (by name) on which errors are measured; random ones if there are none.
+    calibration : inputs (by name) on which errors, and ranges for ``int8``, are measured; random
+        ones if there are none.
     """
 
     objective: Objective = field(default_factory=Objective)

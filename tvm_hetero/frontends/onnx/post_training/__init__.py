@@ -5,7 +5,7 @@
     quantize     the nodes that are named, quantised from calibration inputs, in a child
     nodes_alone  each kind of such nodes by itself, in float32 and in bytes: to be measured
 
-Which nodes are worth it is decided where kernels are measured (`tvm_hetero.pipeline.precision`).
+Which nodes are worth it is decided where kernels are measured (`tvm_hetero.pipeline.int8_module`).
 """
 
 from __future__ import annotations
