@@ -67,8 +67,8 @@ def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
     """
     if "path" not in source:
         raise UsageError(
-            "the artifact does not say which ONNX file it was made of (only 'tvm-hetero "
-            "partition' and 'demo' note it); leave onnxruntime out of --against"
+            "the artifact does not say which ONNX file it was made of (a model in memory has "
+            "none); leave onnxruntime out of --against"
         )
     path = _unchanged_file(source, "build it again, or leave onnxruntime out of --against")
     values = _values_of(source)
