@@ -8,7 +8,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     OUTPUT_NAMES   main     front ends                    that requests are answered by
     LENGTHS        main     frontends/onnx              lengths: results that are counted by others
     MODEL_NAME     main     front ends                  pipeline: the problem's name
-    SOURCE         main     frontends/huggingface, cli  compiler: where the model came from (JSON)
+    SOURCE         main     frontends of files, cli      compiler: where the model came from (JSON)
     STATES         main     front ends of decoders      states: inputs that are kept in place
     STATE_SETS     main     decoders                    states: how many sets of them there are
     RANGES         main     front ends of decoders      states: least and largest of inputs (JSON)
@@ -23,7 +23,7 @@ Attributes are text, lists of text or numbers, so that a module can be printed a
     PROBABILITIES  module   pipeline, where they are    branch_probabilities: how often conditions
                               given                       hold (JSON)
     PRECISION      module   pipeline, where tasks are   precision_promise: which, and the error
-                              in bfloat16                 (JSON)
+                              in bfloat16 or bytes        (JSON)
     ESTIMATED      module   pipeline, when it estimated compiler: by which model
     KERNEL         kernel   annotate_devices            kernel_symbols: its name in the lowered one
     DEVICE         kernel   annotate_devices            split_segments: where it runs

@@ -59,6 +59,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "frontends.huggingface": (("",), ("encoders",)),
     "frontends.onnx": (
         ("model",), ("conversion", "expansion"), ("quantized",), ("microsoft",), ("",),
+        ("post_training",),
     ),
     "frontends.relay": (("core",), ("json_reader", "operators"), ("text_reader",), ("",)),
     "kernels": (

@@ -205,11 +205,11 @@ def test_a_cpu_without_the_instruction_computes_the_same_beside_one_that_has_it(
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"precision": "float16"}, "expected one of float32, bfloat16, auto"),
+        ({"precision": "float16"}, "expected one of float32, bfloat16, int8, auto"),
         ({"precision": "bfloat16", "accuracy": 0.1}, "is for precision auto"),
         ({"precision": "auto", "accuracy": 0.0}, "an error above 0"),
         ({"precision": "auto", "accuracy": float("nan")}, "an error above 0"),
-        ({"calibration": [{}]}, "for precision auto or bfloat16"),
+        ({"calibration": [{}]}, "for precision auto, bfloat16 or int8"),
         ({"precision": "auto", "cost_model": "analytical"}, "measures nothing"),
         ({"precision": "auto", "cost_model": "quick"}, "measures nothing"),
     ],

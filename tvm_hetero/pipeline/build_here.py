@@ -24,6 +24,7 @@ from tvm_hetero.pipeline.divisions import (
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform.division import Division
+from tvm_hetero.problem.precision_promise import INT8
 
 
 def build_here(
@@ -48,10 +49,16 @@ def build_here(
     decided: Contests = {}
 
     def make(way: Division) -> Built:
+        nonlocal mod
+        platform = way.detect()
         asked = options.cost_model
         model = by_name(asked) if isinstance(asked, str) else asked
         with shared_contests(model, decided):
-            result = partition(mod, way.detect(), replace(options, cost_model=model))
+            if options.precision == INT8:
+                from tvm_hetero.pipeline.int8_module import int8_module
+
+                mod = int8_module(mod, platform, options, model)  # once, for all ways
+            result = partition(mod, platform, replace(options, cost_model=model))
         executable = build(result.placed)
         return result, decide(executable) if measure else executable
 

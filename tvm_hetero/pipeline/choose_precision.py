@@ -20,6 +20,7 @@ from tvm_hetero.cost_models.registry import ESTIMATING, MEASURING
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import UsageError
 from tvm_hetero.kernels.narrow_kernel import computes_bfloat16
+from tvm_hetero.passes.byte_tasks import note_byte_tasks
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device
 from tvm_hetero.passes.kernel import Kernel
@@ -34,17 +35,13 @@ from tvm_hetero.passes.narrow_tasks import (
 from tvm_hetero.passes.precision_promise import with_promise
 from tvm_hetero.passes.task_graph import task_graph
 from tvm_hetero.pipeline.job import Job
+from tvm_hetero.pipeline.precision.calibration_inputs import calibration_inputs, check_inputs
 from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
-from tvm_hetero.pipeline.precision.network_runner import NetworkRunner, check_inputs
+from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 from tvm_hetero.pipeline.precision.output_error import metric_name
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.implementation_choice import Timing, beats
-from tvm_hetero.problem.precision_promise import BFLOAT16, FLOAT32, PrecisionPromise
-
-# Random inputs for calibration, and others that are held out.
-_RANDOM = 2
-# Seeds of inputs that are held out, behind those of calibration.
-_APART = 1 << 20
+from tvm_hetero.problem.precision_promise import BFLOAT16, FLOAT32, INT8, PrecisionPromise
 
 
 def find_narrow_kernels(job: Job) -> None:
@@ -55,9 +52,9 @@ def find_narrow_kernels(job: Job) -> None:
     UsageError
         If the model, the cost model or a device of the platform is not for that.
     """
-    if job.options.precision == FLOAT32:
+    if job.options.precision in (FLOAT32, INT8):
         return
-    _check(job)
+    refuse_unmeasurable(job, job.options.precision)
     for inputs in job.options.calibration:
         check_inputs(job.tasks.main, inputs)
     job.unable = _without_instruction(job)
@@ -69,8 +66,15 @@ def find_narrow_kernels(job: Job) -> None:
     job.narrow = {} if job.unable else narrow_kernels(job.tasks)
 
 
-def _check(job: Job) -> None:
-    asked = f"precision {job.options.precision}"
+def refuse_unmeasurable(job: Job, precision: str) -> None:
+    """Refuse a job in which no other precision than float32 can be measured.
+
+    Raises
+    ------
+    UsageError
+        Says what of the cost model, the platform or the module is in the way.
+    """
+    asked = f"precision {precision}"
     if job.measuring is None or job.model.name == ESTIMATING:
         raise UsageError(
             f"{asked}: which tasks gain by it is measured, and the cost model {job.model.name!r} "
@@ -120,6 +124,9 @@ def kernels_to_measure(job: Job) -> Sequence[Kernel]:
 def choose_precision(job: Job) -> None:
     """Choose the tasks that are computed in bfloat16, and write them into the module."""
     if job.options.precision == FLOAT32:
+        return
+    if job.options.precision == INT8:
+        job.module = note_byte_tasks(job.module, job.tasks)
         return
     times = _times(job)
     gains = _gains(job, times)
@@ -191,7 +198,7 @@ def _promise(job: Job, gains: Mapping[str, float]) -> PrecisionPromise:
     options = job.options
     device = job.platform.device(host_device(job.platform))
     runner = NetworkRunner(job.tasks, job.narrow, device_target(device))
-    inputs, held_out = _inputs(job, runner)
+    inputs, held_out = calibration_inputs(job.tasks.main, options.calibration, options.seed)
     network = CalibratedNetwork(runner, inputs, held_out, options.metric)
     promise = PrecisionPromise(
         options.precision,
@@ -222,17 +229,6 @@ def _within(promise: PrecisionPromise, found: ChosenTasks) -> PrecisionPromise:
         held_out=found.held_out,
         gain_bound=found.gain_bound,
     )
-
-
-def _inputs(job: Job, runner: NetworkRunner) -> tuple[list[Any], list[Any]]:
-    """Inputs for calibration, and others: of those that were given every second one."""
-    given, seed = list(job.options.calibration), job.options.seed
-    if given:
-        return given[::2], given[1::2]
-    seeds = range(seed, seed + _RANDOM)
-    return [runner.random_inputs(s) for s in seeds], [
-        runner.random_inputs(s + _APART) for s in seeds
-    ]
 
 
 def _tell(job: Job) -> Any:

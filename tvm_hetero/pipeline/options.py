@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.objective_kinds import Objective
-from tvm_hetero.problem.precision_promise import AUTO, FLOAT32, PRECISIONS
+from tvm_hetero.problem.precision_promise import AUTO, FLOAT32, INT8, PRECISIONS
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -45,12 +45,15 @@ class PartitionOptions:
     probabilities : how often conditions of ``If`` hold, from 0 to 1, by the name of the If, of the
         condition or of what is chosen. Tasks of branches then cost what they cost on average
         (`tvm_hetero.passes.branch_probabilities`).
-    precision : ``float32``; ``bfloat16``, where that is quicker; or ``auto``, the tasks that gain
+    precision : ``float32``; ``bfloat16``, where that is quicker; ``int8``, a model of an ONNX file
+        quantised (`tvm_hetero.pipeline.int8_module`); or ``auto``, the tasks that gain
         the most in bfloat16 while outputs are within `accuracy` (docs/precision.md).
-    accuracy : with ``auto``: the largest error of the outputs, `ACCURACY` unless it is given.
+    accuracy : the largest error of the outputs. With ``auto``: `ACCURACY` unless it is given; with
+        ``int8``: more is refused, where it is given.
     metric : what an error is: a function of the outputs of float32 and others (two lists of arrays)
         that gives a number; None: the largest relative error.
-    calibration : inputs (by name) on which errors are measured; random ones if there are none.
+    calibration : inputs (by name) on which errors, and ranges for ``int8``, are measured; random
+        ones if there are none.
     """
 
     objective: Objective = field(default_factory=Objective)
@@ -81,10 +84,10 @@ class PartitionOptions:
             raise UsageError(
                 f"precision {self.precision!r}: expected one of {', '.join(PRECISIONS)}"
             )
-        if self.accuracy is not None and self.precision != AUTO:
+        if self.accuracy is not None and self.precision not in (AUTO, INT8):
             raise UsageError(
-                f"accuracy {self.accuracy} is for precision auto, not {self.precision}; leave it "
-                "out"
+                f"accuracy {self.accuracy} is for precision auto or int8, not {self.precision}; "
+                "leave it out"
             )
         if self.accuracy is not None and not 0 < self.accuracy < math.inf:
             raise UsageError(
@@ -93,14 +96,14 @@ class PartitionOptions:
             )
         if self.precision == FLOAT32 and (self.metric is not None or self.calibration):
             raise UsageError(
-                "metric and calibration are for precision auto or bfloat16; leave them out"
+                "metric and calibration are for precision auto, bfloat16 or int8; leave them out"
             )
 
     @property
     def largest_error(self) -> float | None:
         """The error that outputs may have; None where nothing is promised of it."""
         if self.precision != AUTO:
-            return None
+            return self.accuracy
         return ACCURACY if self.accuracy is None else self.accuracy
 
     @classmethod

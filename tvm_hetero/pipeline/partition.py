@@ -20,6 +20,7 @@ from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import check_objective
+from tvm_hetero.problem.precision_promise import INT8
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, check_name
 from tvm_hetero.solvers.registry import check_teams
@@ -119,6 +120,10 @@ def _prepared(
     check_objective(options.objective, platform)
     asked = options.cost_model
     model = by_name(asked) if isinstance(asked, str) else asked
+    if options.precision == INT8:
+        from tvm_hetero.pipeline.int8_module import int8_module
+
+        mod = int8_module(mod, platform, options, model, progress)
     job = Job(mod, platform, options, model, progress)
     run_phases(job, PREPARE)
     return job

@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm_hetero.util.fields import Fields
 
-FLOAT32, BFLOAT16, AUTO = PRECISIONS = ("float32", "bfloat16", "auto")
+FLOAT32, BFLOAT16, INT8, AUTO = PRECISIONS = ("float32", "bfloat16", "int8", "auto")
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class PrecisionPromise:
 
     Attributes
     ----------
-    precision : what was asked for, `BFLOAT16` or `AUTO`.
-    accuracy : the largest error that was allowed; None for `BFLOAT16`, which takes what comes.
+    precision : what was asked for, `BFLOAT16`, `INT8` or `AUTO`.
+    accuracy : the largest error that was allowed; None where what comes is taken.
     metric : what an error is: the largest relative one of outputs, or the name of a function.
-    tasks : those in bfloat16, and the error that each makes alone.
+    tasks : those in bfloat16 or that multiply bytes, and the error that each makes alone.
     predicted : the error of all, from those alone.
     measured, held_out : the error of all, on inputs for calibration and on others.
     inputs, held_out_inputs : how many there were of these.

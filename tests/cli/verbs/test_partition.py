@@ -321,8 +321,8 @@ def test_a_cpu_that_llvm_does_not_know(workplace: Path, tmp_path: Path) -> None:
     assert "did you mean 'znver4'" in result.err
 
 
-def test_an_artifact_that_python_made_has_no_onnx_file(workplace: Path, tmp_path: Path) -> None:
-    mod = relay.frontend.from_onnx(workplace / "small.onnx")
+def test_an_artifact_of_a_model_in_memory_has_no_onnx_file(workplace: Path, tmp_path: Path) -> None:
+    mod = relay.frontend.from_onnx(onnx.load(workplace / "small.onnx"))
     figures = Device("a", target={"kind": "llvm"}, peak_flops=1e9, bandwidth=1e9)
     place = relay.transform.HeteroPartition(Platform((figures,)), cost_model="analytical")
     th.build(place(mod)).save(tmp_path / "net.hetero")

@@ -66,8 +66,8 @@ def test_partition_says_and_keeps_what_it_promises(workplace: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--precision", "half"], "expected one of float32, bfloat16, auto"),
-        (["--accuracy", "0.1"], "is for precision auto, not float32"),
+        (["--precision", "half"], "expected one of float32, bfloat16, int8, auto"),
+        (["--accuracy", "0.1"], "is for precision auto or int8, not float32"),
         (["--precision", "auto", "--cost-model", "analytical"], "measures nothing"),
         (["--precision", "auto", "--calibration", "missing.npz"], "cannot be read as .npz"),
     ],

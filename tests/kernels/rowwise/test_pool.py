@@ -102,6 +102,25 @@ def test_the_rule_takes_what_it_builds(name):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("stride 2, padded", "uint8"), ("stride 1, wide", "int8"), ("ceil mode", "uint8"),
+     ("very wide", "int8")],
+)  # fmt: skip
+def test_the_largest_code(name, dtype):
+    """Codes that are all low: what stands around the image must not be taken for one."""
+    shape, pool = CASES[name]
+    low = 0.0 if dtype == "uint8" else -128.0
+
+    def body(x):
+        numbers = op.clip(op.round(op.multiply(x, relax.const(40.0))), low, low + 90)
+        return op.astype(pool(op.astype(numbers, dtype)), "float32")
+
+    lowered = check([shape], body)
+    rules = {rule_of(schedule_kernel(kernel, AVX512)) for kernel in kernels(lowered).values()}
+    assert "pool" in rules
+
+
 def test_what_follows_is_fused():
     bias = relax.const(random(1, 1, 4, 1, 1))
     pool = largest((3, 3), (2, 2), (1, 1))

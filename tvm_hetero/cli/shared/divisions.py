@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tvm_hetero.cli.shared.clusters import prepare_costs
-from tvm_hetero.cli.shared.partition_steps import compile_executable, partition_module
+from tvm_hetero.cli.shared.partition_steps import (
+    compile_executable,
+    partition_module,
+    quantize_module,
+)
 from tvm_hetero.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,25 +103,37 @@ def partition_on(
     """Steps: partition and compile for each way to divide the machine, and keep the quickest."""
     from tvm_hetero.pipeline.divisions import try_divisions
 
-    decided: Contests = {}
+    shared = _Shared(module)
     tried = try_divisions(
         divisions_of(machine, how, measure=measure),
-        lambda way: _partition_once(steps, module, machine, way, how, measure, decided),
+        lambda way: _partition_once(steps, shared, machine, way, how, measure),
         lambda error: steps.say(f"cores divided otherwise: {error}", "yellow"),
     )
     return tried[0] if len(tried) == 1 else _keep_quickest(steps, tried)
 
 
+@dataclass
+class _Shared:
+    """What one division leaves to the next.
+
+    Attributes
+    ----------
+    module : the model; quantised, where that was asked for, once the first has measured it.
+    decided : contests of kernels that were held.
+    """
+
+    module: tvm.IRModule
+    decided: Contests = field(default_factory=dict)
+
+
 def _partition_once(
     steps: Steps,
-    module: tvm.IRModule,
+    shared: _Shared,
     machine: TargetMachine,
     division: Division,
     how: PartitionOptions,
     measure: bool,
-    decided: Contests,
 ) -> tuple[Partition, Executable]:
-    """`decided` are the contests of kernels that another division has held; filled for the next."""
     from tvm_hetero.cost_models.registry import by_name
     from tvm_hetero.pipeline.divisions import shared_contests
 
@@ -126,8 +142,10 @@ def _partition_once(
         costs,
     ):
         model = by_name(costs) if isinstance(costs, str) else costs
-        with shared_contests(model, decided):
-            result = partition_module(steps, module, place, replace(how, cost_model=model))
+        asked = replace(how, cost_model=model)
+        with shared_contests(model, shared.decided):
+            shared.module = quantize_module(steps, shared.module, place, asked, model)
+            result = partition_module(steps, shared.module, place, asked)
     return result, compile_executable(steps, result, measure=measure)
 
 

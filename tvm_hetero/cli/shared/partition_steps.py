@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from tvm_hetero.artifact.executable import Executable
     from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.cost_models.protocol import CostModel
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
@@ -33,6 +35,26 @@ def partition_module(
     for i, (title, seconds) in enumerate(result.seconds.items()):
         steps.record(title.capitalize(), seconds, tasks if i == 0 else "")
     return result
+
+
+def quantize_module(
+    steps: Steps, module: tvm.IRModule, platform: Platform, how: PartitionOptions, model: CostModel
+) -> tvm.IRModule:
+    """Step: quantise a model, if that is asked for and was not done yet."""
+    from tvm_hetero.passes.precision_promise import promise_of
+    from tvm_hetero.problem.precision_promise import INT8
+
+    if how.precision != INT8 or promise_of(module) is not None:
+        return module
+    from tvm_hetero.pipeline.int8_module import int8_module
+
+    start = time.perf_counter()
+    with steps.live("Quantize") as live:
+        made = int8_module(module, platform, how, model, live.progress)
+    promise = promise_of(made)
+    note = promise.reason if promise is not None else ""
+    steps.record("Quantize", time.perf_counter() - start, note)
+    return made
 
 
 def refuse_without_linker(platform: Platform) -> None:

@@ -13,15 +13,16 @@ PrecisionOption = Annotated[
     str,
     typer.Option(
         "--precision",
-        help="float32; bfloat16 (every task that is quicker so); or auto (the tasks that gain the "
-        "most within --accuracy).",
+        help="float32; bfloat16 (every task that is quicker so); int8 (an ONNX model, quantised by "
+        "ONNX Runtime); or auto (the tasks that gain the most in bfloat16 within --accuracy).",
     ),
 ]
 AccuracyOption = Annotated[
     float | None,
     typer.Option(
         "--accuracy",
-        help="With --precision auto: the largest relative error of the outputs. [default: 0.01]",
+        help="With --precision auto or int8: the largest relative error of the outputs. "
+        "[default: 0.01; with int8 any]",
     ),
 ]
 CalibrationOption = Annotated[
@@ -29,7 +30,8 @@ CalibrationOption = Annotated[
     typer.Option(
         "--calibration",
         metavar="X.npz",
-        help="Inputs on which errors are measured; repeatable, every second one is held out. "
+        help="Inputs on which ranges and errors are measured; repeatable, every second one is held "
+        "out. "
         "[default: random ones]",
     ),
 ]

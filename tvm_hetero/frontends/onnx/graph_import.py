@@ -28,6 +28,7 @@ from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
 from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
+from tvm_hetero.frontends.onnx.quantized.early_codes import quantize_early
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.kernels import legalize  # noqa: F401  (loaded here, and in no child)
@@ -55,6 +56,7 @@ def import_graph(
         randomize_graph(graph, random_weights, limits)
     no_training(graph, rewritten=True)
     graph.sweep()
+    quantize_early(graph)
     multiply_codes(graph)
     convolve_codes(graph)
     graph.sweep()

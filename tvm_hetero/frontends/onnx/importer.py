@@ -19,6 +19,7 @@ from tvm_hetero.frontends.onnx.load import (
 from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.model_answer import large_tensors
+from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.processes.forked_child import Section
 from tvm_hetero.util.tvm_state import one_thread
 
@@ -56,7 +57,8 @@ def from_onnx(
         One function, ``main``, with static shapes, the weights as constants and no
         operation on constants alone.  Attributes of ``main``: ``hetero_input_names``
         and ``hetero_output_names`` (the names in the ONNX model, in order; TVM's
-        parameters bear identifiers made from them) and ``hetero_model_name``.
+        parameters bear identifiers made from them) and ``hetero_model_name``; of a file also
+        where it lies (`tvm_hetero.frontends.onnx.source`).
 
     Raises
     ------
@@ -67,6 +69,21 @@ def from_onnx(
         name, given = model.graph.name, copy_model(model, limits)
     else:
         name, given = Path(model).stem, read_model(model, limits)
+    module = _import_read(given, name, shapes, values, random_weights, limits)
+    if isinstance(model, onnx.ModelProto):
+        return module
+    return note_source(module, Path(model), shapes or {}, values or {}, random_weights)
+
+
+def _import_read(
+    given: onnx.ModelProto,
+    name: str,
+    shapes: Mapping[str, Sequence[int]] | None,
+    values: Mapping[str, Any] | None,
+    random_weights: int | None,
+    limits: OnnxLimits,
+) -> tvm.ir.IRModule:
+    """Import a model that was read, as :func:`from_onnx`."""
     if values:
         # What they make is more than the file says, by which a child's limits are measured.
         settle_isolated(given, shapes, values, limits)

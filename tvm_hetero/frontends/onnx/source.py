@@ -32,7 +32,7 @@ def note_source(
     note = {
         "path": str(model.absolute()),
         "sha256": sha256_of_file(model),
-        "shapes": {name: list(shape) for name, shape in shapes.items()},
+        "shapes": {name: [int(n) for n in shape] for name, shape in shapes.items()},
         "values": {name: value_note(value) for name, value in values.items()},
         "random_weights": random_weights,
     }
@@ -65,24 +65,53 @@ def source_model(source: Mapping[str, Any]) -> onnx.ModelProto:
     UsageError
         If the artifact does not say, or the file is gone or has changed since.
     """
-    from tvm_hetero.frontends.onnx import load_model, randomize_weights
-
     if "path" not in source:
         raise UsageError(
-            "the artifact does not say which ONNX file it was made of (only 'tvm-hetero "
-            "partition' and 'demo' note it); leave onnxruntime out of --against"
+            "the artifact does not say which ONNX file it was made of (a model in memory has "
+            "none); leave onnxruntime out of --against"
         )
+    path = _unchanged_file(source, "build it again, or leave onnxruntime out of --against")
+    values = _values_of(source)
+    if values and source.get("random_weights") is None:
+        return _with_defaults(path, values)
+    return _as_imported(path, source)
+
+
+def imported_model(source: Mapping[str, Any]) -> onnx.ModelProto:
+    """The ONNX model that a module was imported from, checked, as its importer had it.
+
+    Parameters
+    ----------
+    source : as `note_source` has noted it.
+
+    Raises
+    ------
+    UsageError
+        If the file is gone or has changed since.
+    """
+    return _as_imported(_unchanged_file(source, "import it again"), source)
+
+
+def _unchanged_file(source: Mapping[str, Any], cure: str) -> Path:
+    """The file that a note names."""
     path = Path(source["path"])
     if not path.is_file() or sha256_of_file(path) != source.get("sha256"):
-        raise UsageError(
-            f"the model {path} is gone or has changed since the artifact was built; "
-            "build it again, or leave onnxruntime out of --against"
-        )
-    values = {name: noted_value(note) for name, note in source.get("values", {}).items()}
+        raise UsageError(f"the model {path} is gone or has changed since it was imported; {cure}")
+    return path
+
+
+def _values_of(source: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: noted_value(note) for name, note in source.get("values", {}).items()}
+
+
+def _as_imported(path: Path, source: Mapping[str, Any]) -> onnx.ModelProto:
+    """The model of a file, with the shapes, values and random weights of a note."""
+    from tvm_hetero.frontends.onnx.load import load_model
+    from tvm_hetero.frontends.onnx.randomize import randomize_weights
+
     seed = source.get("random_weights")
-    if values and seed is None:
-        return _with_defaults(path, values)
-    model = load_model(path, shapes=source.get("shapes") or None, values=values)
+    shapes = source.get("shapes") or None
+    model = load_model(path, shapes=shapes, values=_values_of(source))
     return model if seed is None else randomize_weights(model, seed)
 
 

@@ -1,4 +1,4 @@
-"""Maximum and average pooling: rows first, then columns, in whole vectors.
+"""Maximum and average pooling: rows first, then columns, in whole vectors; a maximum of codes, too.
 
 A window of KH x KW needs KH + KW - 2 operations a value instead of KH * KW - 1 where the rows of
 a window are joined first. Stages, each a block with a role (see `tir.block_roles`):
@@ -33,6 +33,8 @@ from tvm_hetero.kernels.tir.blocks import mask_value
 
 ROWS, STREAMS, WINDOW = "pool.rows", "pool.streams", "pool.window"
 
+# Types of which a maximum is taken, too: codes of quantized images.
+_CODES = ("uint8", "int8")
 _NARROW = 16
 _WIDEST_IN_REGISTERS = 256
 
@@ -51,6 +53,7 @@ class _Pool:
     top: int
     left: int
     padding_counts: bool
+    dtype: str = "float32"
 
     @property
     def in_registers(self) -> bool:
@@ -69,7 +72,7 @@ class _Pool:
     @property
     def identity(self) -> tirx.PrimExpr:
         """What changes no result."""
-        return tirx.min_value("float32") if self.largest else tirx.const(0, "float32")
+        return tirx.min_value(self.dtype) if self.largest else tirx.const(0, self.dtype)
 
     def join(self, values: Sequence[Any]) -> Any:
         """Maximum or sum."""
@@ -99,8 +102,9 @@ def make_pool2d(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
 def _pool_of(call: relax.Call) -> _Pool | None:
     attrs, data = call.attrs, call.args[0].ty
     extents, out = _images(data.shape), _images(call.ty.shape)
+    largest = call.op.name == "relax.nn.max_pool2d"
     if (
-        str(data.dtype) != "float32"
+        str(data.dtype) not in (("float32", *_CODES) if largest else ("float32",))
         or attrs.layout != "NCHW"
         or str(attrs.out_layout) not in ("", "NCHW")
         or extents is None
@@ -108,7 +112,7 @@ def _pool_of(call: relax.Call) -> _Pool | None:
     ):
         return None
     pool = _Pool(
-        largest=call.op.name == "relax.nn.max_pool2d",
+        largest=largest,
         extents=extents,
         out_height=out[2],
         out_width=out[3],
@@ -118,6 +122,7 @@ def _pool_of(call: relax.Call) -> _Pool | None:
         top=int(attrs.padding[0]),
         left=int(attrs.padding[1]),
         padding_counts=bool(attrs.count_include_pad),
+        dtype=str(data.dtype),
     )
     overhang = bool(attrs.ceil_mode) and not pool.largest  # whose divisor TVM knows, not we
     return None if overhang or _has_empty_window(pool) else pool

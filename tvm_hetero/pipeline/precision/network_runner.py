@@ -18,23 +18,20 @@ import tvm
 
 from tvm_hetero.compiler.kernel_cache import compile_library, schedule_kernels
 from tvm_hetero.errors import RunError, UsageError
-from tvm_hetero.executor.inputs import TensorInfo, random_values
 from tvm_hetero.executor.kernel_library import load_kernels
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.lowered_main import (
     KernelCall,
-    LoweredMain,
     TensorSource,
     static_shape,
     tensor_bytes,
 )
 from tvm_hetero.passes.narrow_tasks import narrow_name
-from tvm_hetero.passes.states import ranges_of
+from tvm_hetero.pipeline.precision.calibration_inputs import check_inputs
 from tvm_hetero.platform.host import read_free_memory
 from tvm_hetero.util.units import format_bytes
-from tvm_hetero.util.untrusted_names import printable
 
 Tensors = dict[TensorSource, Any]
 
@@ -77,16 +74,6 @@ class NetworkRunner:
         self._arguments = [self._arguments_of(call) for call in self._main.calls]
         self._words: dict[tuple[Any, int], Any] = {}
 
-    def random_inputs(self, seed: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Inputs for a run, as an executor draws them."""
-        ranges = ranges_of(self._main)
-        infos = []
-        for name, param in zip(self._main.inputs, self._main.params, strict=True):
-            shape, limits = static_shape(param.ty, name), ranges.get(name)
-            span = None if limits is None else (limits[0], limits[1])
-            infos.append(TensorInfo(name, shape, str(param.ty.dtype), span))
-        return random_values(infos, seed)
-
     def check_memory(self, count: int) -> None:
         """Refuse so many inputs that their traces, which are kept whole, are not held here.
 
@@ -121,6 +108,10 @@ class NetworkRunner:
         for call in self._main.calls:
             self._run(call, tensors, narrow=False)
         return NetworkTrace(tensors, self._outputs(tensors))
+
+    def outputs(self, inputs: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
+        """The outputs with all tasks as the module has them; errors as of `trace`."""
+        return self.trace(inputs).outputs
 
     def rerun(self, trace: NetworkTrace, chosen: Collection[str]) -> list[np.ndarray[Any, Any]]:
         """The outputs for the same inputs with the `chosen` tasks (by their ids) in bfloat16."""
@@ -183,28 +174,3 @@ class NetworkRunner:
 
 def _viewed(tensor: Any, shape: tuple[int, ...]) -> Any:
     return tensor if tuple(tensor.shape) == shape else tensor._create_view(shape)
-
-
-def check_inputs(main: LoweredMain, inputs: Mapping[str, Any]) -> None:
-    """Refuse inputs for calibration that are not the model's.
-
-    Raises
-    ------
-    UsageError
-        If one is unknown or missing, or of another shape or type.
-    """
-    unknown = sorted(set(inputs) - set(main.inputs))
-    if unknown:
-        names = ", ".join(map(printable, main.inputs))
-        raise UsageError(
-            f"calibration: the model has no input {printable(unknown[0])!r}; it has {names}"
-        )
-    for name, param in zip(main.inputs, main.params, strict=True):
-        shape, dtype = static_shape(param.ty, name), str(param.ty.dtype)
-        array = None if name not in inputs else np.asarray(inputs[name])
-        if array is None or array.shape != shape or str(array.dtype) != dtype:
-            given = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
-            raise UsageError(
-                f"calibration: input {printable(name)!r}: expected {dtype}{list(shape)}, got "
-                f"{given}"
-            )

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, PrecisionPromise
+from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, INT8, PrecisionPromise
 from tvm_hetero.util.text_tables import count_noun, format_table
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable
 
 _HEADERS = ["task", "precision", "error alone"]
+_HOW = {BFLOAT16: "in bfloat16", AUTO: "in bfloat16", INT8: "multiply bytes"}
+_RANDOM = (
+    "(measured on random inputs, which say little of a model whose own are nothing like them: give "
+    "some that are, --calibration X.npz)"
+)
 
 
 def precision_text(promise: PrecisionPromise | None, problem: Problem) -> str:
@@ -18,12 +23,15 @@ def precision_text(promise: PrecisionPromise | None, problem: Problem) -> str:
     total = len(_computing(problem))
     if promise is None:
         return f"precision: {count_noun(total, 'task')} as the model has them"
-    head = f"precision {promise.precision}: {len(promise.tasks)} of {total} tasks in bfloat16"
+    how = _HOW[promise.precision]
+    head = f"precision {promise.precision}: {len(promise.tasks)} of {total} tasks {how}"
     if promise.reason:
         head += f" ({printable(promise.reason)})"
     lines = [head + _gain(promise)]
     if promise.measured is not None:
         lines.append(_errors(promise))
+    if promise.seed is not None:
+        lines.append(_RANDOM)
     return "\n".join(lines)
 
 
@@ -37,7 +45,7 @@ def _gain(promise: PrecisionPromise) -> str:
 def _errors(promise: PrecisionPromise) -> str:
     """``largest relative error: allowed 0.01, predicted 0.0081, measured 0.0079 on 2 inputs...``"""
     parts = []
-    if promise.precision == AUTO:
+    if promise.accuracy is not None:
         parts.append(f"allowed {promise.accuracy:.3g}")
     if promise.predicted is not None:
         parts.append(f"predicted {promise.predicted:.3g}")
@@ -53,11 +61,11 @@ def precision_table(promise: PrecisionPromise | None, problem: Problem) -> str:
     if promise is None:
         return precision_text(promise, problem)
     rows: list[list[object]] = []
+    narrow = INT8 if promise.precision == INT8 else BFLOAT16
     for task in _computing(problem):
-        narrow = task in promise.tasks
         error = promise.tasks.get(task)
         alone = "-" if error is None else f"{error:.3g}"
-        rows.append([printable(task), BFLOAT16 if narrow else "given", alone])
+        rows.append([printable(task), narrow if task in promise.tasks else "given", alone])
     return f"{precision_text(promise, problem)}\n\n{format_table(_HEADERS, rows)}"
 
 

@@ -49,6 +49,8 @@ def run_isolated(
     limits: OnnxLimits,
     *,
     draws: bool = False,
+    memory: int = 0,
+    step_seconds: float = 0.0,
 ) -> list[Section]:
     """Return what `work` makes, computed in a child.
 
@@ -62,6 +64,8 @@ def run_isolated(
         Caps on what a model may make.
     draws : bool
         Whether weights are drawn at random: of any size within the limits.
+    memory, step_seconds : int, float
+        What the child may use more than an import: bytes, and CPU time of each step.
 
     Returns
     -------
@@ -74,6 +78,11 @@ def run_isolated(
         As `work` raises it; or the child was lost: the text names the phase and the node.
     """
     allowed = _allowed(model, limits, draws)
+    allowed = replace(
+        allowed,
+        memory=allowed.memory + memory,
+        step_seconds=allowed.step_seconds + step_seconds,
+    )
     try:
         with TVM_STATE:  # a child of whoever does not hold it could not have it any more
             return _called(work, allowed)
