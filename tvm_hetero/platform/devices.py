@@ -9,6 +9,7 @@ from typing import Any
 
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.platform.rpc_endpoint import Remote
+from tvm_hetero.platform.units import Units
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
 
@@ -34,6 +35,7 @@ class Device:
         factor of at least 1, which costs that were measured alone are multiplied by.
     private : a CPU device with a memory of its own: tensors are copied to and from it as to and
         from a GPU, so that this path runs where there is none.
+    units : what its arithmetic units can do, where that is not everything (computing memories).
     rpc : where the device is, if it is a board that only speaks TVM's RPC (it has a memory of its
         own, and does one thing at a time); None: a device of its node.
     """
@@ -53,6 +55,7 @@ class Device:
     private: bool = False
     interference: float = 1.0
     rpc: Remote | None = None
+    units: Units | None = None
 
     @property
     def kind(self) -> str:

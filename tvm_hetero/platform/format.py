@@ -18,6 +18,7 @@ import yaml
 from tvm_hetero.errors import FormatError
 from tvm_hetero.platform.devices import Device, Fabric, Link
 from tvm_hetero.platform.rpc_endpoint import parse_remote, remote_row
+from tvm_hetero.platform.units import parse_units, units_row
 from tvm_hetero.util.documents import (
     canonical_json,
     check_format,
@@ -102,7 +103,7 @@ def save_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> 
 
 
 def _parse_device(data: object, where: str) -> Device:
-    own = ["node", "target", "cores", "overlap", "private", "rpc"]
+    own = ["node", "target", "cores", "overlap", "private", "rpc", "units"]
     row = Fields(data, where, ["name"], [*own, *_QUANTITIES])
     name = row.name("name")
     if not _NAME.fullmatch(name):
@@ -119,6 +120,7 @@ def _parse_device(data: object, where: str) -> Device:
         overlap=row.flag("overlap"),
         private=row.flag("private"),
         rpc=parse_remote(row.data.get("rpc"), row.at("rpc")),
+        units=parse_units(row),
         **quantities,  # type: ignore[arg-type]
     )
 
@@ -196,6 +198,8 @@ def _device_row(device: Device) -> dict[str, Any]:
         row["private"] = True
     if device.rpc is not None:
         row["rpc"] = remote_row(device.rpc)
+    if device.units is not None:
+        row["units"] = units_row(device.units)
     for key in _QUANTITIES:
         value = getattr(device, key)
         if value is not None and value != _NEUTRAL.get(key):
