@@ -94,6 +94,7 @@ def most_throughput(problem: Problem, watts: float, options: Options = Options(1
     longest, sure = _longest(problem, watts)
     model = PowerModel(instance, ticks, longest)
     model.limit_watts(watts)
+    sure = sure and model.spending.whole
     outcome = _run(model, problem, options, f"{watts:g} W in the mean", sure=sure)
     bound = bound_period(problem, ticks, outcome.bound) if _proves(model) else 0.0
     schedule = _write(instance, model.read(outcome.solver), options)
@@ -144,7 +145,13 @@ def _resolution(problem: Problem) -> Ticks:
             durations += [late + tensor.bytes * problem.batch / rate for late, rate in hops]
         count += len(platform.names)
     least = (min(c.seconds(problem.batch) for c in row.values()) for row in problem.costs.values())
-    return choose(durations, count, math.fsum(least) / len(platform.names), error=_ERROR)
+    size = math.fsum(least) / len(platform.names)
+    found = choose(durations, count, size, error=_ERROR)
+    if size == 0:
+        return found
+    # Costs may be whole in few ticks, and the period then is not: a tick has to be small beside it.
+    finer = 10.0 ** max(0, math.ceil(-math.log10(_ERROR * size * found.per_second)))
+    return Ticks(found.per_second * finer, found.slack * finer)
 
 
 def _longest(problem: Problem, watts: float) -> tuple[float, bool]:
@@ -153,7 +160,8 @@ def _longest(problem: Problem, watts: float) -> tuple[float, bool]:
     One device alone that draws few enough watts is a plan; and if all devices idle with fewer, any
     placement is one, with a period of all work one by one and the joules of it at most.
     """
-    alone = [found for d in problem.platform.names if (found := _alone(problem, d, watts))]
+    periods = (_alone(problem, d, watts) for d in problem.platform.names)
+    alone = [found for found in periods if found is not None]
     if alone:
         return min(alone) * (1 + _ERROR), True
     devices = problem.platform.devices
@@ -171,7 +179,7 @@ def _alone(problem: Problem, device: str, watts: float) -> float | None:
     except (InfeasibleError, SolverError):
         return None
     idle, above = _idle_and_above(mine, found)
-    return None if idle >= watts else max(found.value, above / (watts - idle))
+    return shortest_period(found.value, idle, above, watts)
 
 
 def _all_work(instance: Instance) -> float:
@@ -224,10 +232,21 @@ def _joules(problem: Problem, schedule: Schedule, period: float) -> float:
 def _at_watts(problem: Problem, schedule: Schedule, watts: float, bound: float) -> PowerPlan:
     """The shortest period of a placement that draws no more than so many watts in the mean."""
     idle, above = _idle_and_above(problem, schedule)
-    if idle >= watts:
-        raise SolverError("the placement idles with more than the watts; give it more time")
-    period = max(schedule.value, above / (watts - idle))
+    period = shortest_period(schedule.value, idle, above, watts)
+    if period is None:
+        raise SolverError(f"the best placement draws more than {watts:g} W by rounding")
     return PowerPlan(problem, schedule, period, above + idle * period, bound)
+
+
+def shortest_period(load: float, idle: float, above: float, watts: float) -> float | None:
+    """The least period (s) of at least `load` with no more than `watts` in the mean; None: none.
+
+    A period Q takes above + idle Q joules. Devices that draw less while they are busy than while
+    they idle make `above` negative: then longer periods are no help.
+    """
+    if idle < watts:
+        return max(load, above / (watts - idle))
+    return load if above + idle * load <= watts * load * (1 + _TOLERANCE) else None
 
 
 def _idle_and_above(problem: Problem, schedule: Schedule) -> tuple[float, float]:

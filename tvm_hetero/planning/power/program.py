@@ -12,6 +12,9 @@ every load is at most T) there are besides
 Frequency levels are teams on one core, so that x chooses them; that a device idles for the rest of
 the period is in E, and with it whether it is better to race or to be slow.
 
+A device that draws less while it is busy than while it idles would gain by copies in vain, which
+the program may make: its bounds hold then as well, but its answers may be above them.
+
 Rounding. Durations are rounded up to ticks, a load by at most s seconds in all. A solution of the
 problem is one of the program after its loads grew by s, so the bounds are
 
@@ -53,7 +56,10 @@ class PowerModel(PlacementModel):
     def limit_watts(self, watts: float) -> None:
         """No more than so many watts in the mean, and as short a period as that allows."""
         self.model.add(self.period >= self.largest)
-        self.model.add(self.energy <= math.ceil(watts * THOUSANDTHS - 1e-6) * self.period)
+        limit = math.ceil(watts * THOUSANDTHS - 1e-6)
+        if not self.spending.whole:  # coefficients are half a thousandth off each
+            limit += 2 * len(self.instance.names)
+        self.model.add(self.energy <= limit * self.period)
         self.model.minimize(self.period)
 
     def fix_period(self, seconds: float, slack: float) -> None:
@@ -108,13 +114,16 @@ def bound_energy(problem: Problem, ticks: Ticks, bound: float) -> float:
 def bound_period(problem: Problem, ticks: Ticks, bound: float) -> float:
     """What a bound of the program (ticks) proves of the period, s."""
     slack = ticks.slack / ticks.per_second
+    if any((d.watts or 0.0) < d.idle_watts for d in problem.platform.devices):
+        return 0.0  # longer loads may then take fewer joules
     least = math.fsum(
         min(_above_idle(problem, d) * cost.seconds(1) for d, cost in row.items())
         for row in problem.costs.values()
     )
     if least <= 0:
         return 0.0
-    return max(0.0, ticks.bound(bound)) / (1 + _all_watts(problem) * slack / least)
+    # The period is a whole number of ticks.
+    return max(0.0, ticks.bound(bound - 1)) / (1 + _all_watts(problem) * slack / least)
 
 
 def _all_watts(problem: Problem) -> float:
