@@ -20,7 +20,6 @@ from tvm_hetero.cli.shared.rivals import (
     load_single,
     measure_against,
 )
-from tvm_hetero.cli.shared.run_energy import energy_text, measure_energy
 from tvm_hetero.errors import UsageError
 
 _OPPONENTS = (SINGLE, ONNXRUNTIME)
@@ -38,6 +37,7 @@ def bench(
 ) -> None:
     """Measure a partition against its rivals."""
     names = parse_opponents(against)
+    from tvm_hetero.cli.shared.run_energy import energy_text, measure_energy
     from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
     from tvm_hetero.cli.shared.time_breakdown import break_down_time, say_time_breakdown
     from tvm_hetero.report.run.run_table import assess_run, statistics_table
