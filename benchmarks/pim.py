@@ -29,7 +29,7 @@ from tvm_hetero.solvers import Options
 from tvm_hetero.zoo.processing_in_memory import PARTS, PimServer, build_server, pim_device
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pim.json"
-GAP, LIMIT, SMALL_LIMIT = 0.01, 20.0, 1.0
+GAP, LIMIT, SMALL_LIMIT = 0.01, 20.0, 0.3
 Row = dict[str, Any]
 
 _NEUPIMS = PimServer(
