@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
+from tvm_hetero.check import check_schedule
+from tvm_hetero.check.memory import memory_peaks as judged_peaks
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.platform.frequency_levels import refuse_levels
+from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
+from tvm_hetero.problem.memory import memory_peaks
+from tvm_hetero.problem.objective_kinds import Kind
+from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.problem.simulate import simulate
 
 LEVELS = [{"name": "slow", "speed": 0.5, "watts": 3}, {"name": "fast", "speed": 1, "watts": 9}]
 
@@ -40,6 +48,26 @@ def test_what_shares_cores_still_does() -> None:
     both = document(target="llvm", cores=[0, 3], private=True)
     found = Platform.from_dict(both)
     assert found.cliques == ((0, 1, 2),) and found.shared_memories == ((1, 2),)
+
+
+@pytest.mark.parametrize("kind", ["latency", "throughput"])
+@pytest.mark.parametrize(("weights", "fits"), [(40, True), (60, False)])
+def test_the_judge_counts_what_all_levels_hold_together(
+    kind: Kind, weights: int, fits: bool
+) -> None:
+    """Two tasks on two levels of a GPU of 100 bytes, and a tensor of 4 between them."""
+    link = {"from": "cpu", "to": "gpu", "bandwidth": 4, "both": True}
+    tasks = [Task(name, weight_bytes=weights, output_bytes=4) for name in "ab"]
+    graph = TaskGraph(tasks, [Edge("a", "b", 4, "a")])
+    costs = {"a": {"gpu.slow": Cost(((1, 2.0),))}, "b": {"gpu.fast": Cost(((1, 1.0),))}}
+    problem = Problem(graph, costs, Platform.from_dict(document(link)), Objective(kind))
+    made = simulate(problem, [("a", "gpu.slow", (0,)), ("b", "gpu.fast", (0,))])
+    schedule = Schedule(problem.digest, "by hand", kind, *made, 3.0, 0.0)
+    broken = check_schedule(problem, schedule)
+    assert (broken == []) == fits
+    own = memory_peaks(problem, *made)
+    assert own == judged_peaks(problem, *made)
+    assert own["gpu.slow"] == own["gpu.fast"] == 2 * weights + 8
 
 
 @pytest.mark.parametrize(
