@@ -2,8 +2,9 @@
 
     python benchmarks/platform_files.py [--output FOLDER]
 
-One file for each server, with the documents that its figures come from, and one for each cluster of
-`CLUSTERS`. Files of made-up systems (big-little, phone, sched-*) are written by hand.
+One file for each server (also those with memories that compute,
+`tvm_hetero.zoo.processing_in_memory`), with the documents of its figures, and for each cluster of
+`CLUSTERS`. Files of made-up systems (big-little, chiplets-*, phone, sched-*) are written by hand.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any
 
 from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.platform.format import FORMAT
+from tvm_hetero.platform.units import units_row
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.zoo.hardware import NETWORKS, SERVERS, machine, sources
 from tvm_hetero.zoo.platforms import PRESETS, cluster
+from tvm_hetero.zoo.processing_in_memory import PIM_SERVERS, pim_machine, pim_sources
 
 WIDTH = 98
 # The clusters that have files: servers of one kind, how many, and their network.
@@ -32,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> list[Path]:
     parser.add_argument("--output", type=Path, default=PRESETS)
     folder = parser.parse_args(argv).output
     paths = []
-    for name in [*SERVERS, *CLUSTERS]:
+    for name in [*SERVERS, *PIM_SERVERS, *CLUSTERS]:
         paths.append(folder / f"{name}.yaml")
         write_atomic(paths[-1], file_text(name))
     return paths
@@ -42,6 +45,8 @@ def file_text(name: str) -> str:
     """The file of a server or cluster."""
     if name in SERVERS:
         return platform_text(machine(name), [SERVERS[name].what, *sources(name)])
+    if name in PIM_SERVERS:
+        return platform_text(pim_machine(name), [PIM_SERVERS[name].what, *pim_sources(name)])
     count = CLUSTERS[name]
     head = [
         f"{count} servers of {SERVER}.yaml on {NETWORKS[NETWORK].source}: GPT-3 175B fits only all "
@@ -79,7 +84,8 @@ def _device(device: Device) -> list[str]:
     head: dict[str, Any] = {"name": device.name}
     if device.node != "node0":
         head["node"] = device.node
-    head["target"] = device.target
+    if device.target is not None:
+        head["target"] = device.target
     head["overlap"] = device.overlap
     figures = {
         "memory": None if device.memory is None else _size(device.memory),
@@ -91,7 +97,10 @@ def _device(device: Device) -> list[str]:
         "price": device.price,
     }
     given = {key: value for key, value in figures.items() if value is not None}
-    return [f"  - {_flow(head)[:-1]},", f"     {_flow(given)[1:]}"]
+    lines = [f"  - {_flow(head)[:-1]},", f"     {_flow(given)[1:]}"]
+    if device.units is not None:
+        lines.insert(1, f"     units: {_flow(units_row(device.units))},")
+    return lines
 
 
 def _link(link: Link, both: bool) -> dict[str, Any]:

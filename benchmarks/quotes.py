@@ -18,12 +18,14 @@ from pathlib import Path
 from benchmarks import performance
 from benchmarks.quoted import (
     accordion,
+    chiplets,
     choosing,
     diviml,
     document_readers,
     int8,
     live,
     online,
+    pim,
     precision,
     readme,
     scheduling,
@@ -83,6 +85,8 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
         DOCS / "choosing.md": [choosing.rule_table(read_rows(RESULTS / "choose.json"))],
+        DOCS / "pim.md": [pim.pim_table(read_rows(RESULTS / "pim.json"))],
+        DOCS / "chiplets.md": chiplets.tables(read_rows(RESULTS / "chiplets.json")),
         DOCS / "precision.md": [
             precision.precision_table(read_rows(RESULTS / "precision.json")),
             int8.int8_table(read_rows(RESULTS / "int8.json")),

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tvm_hetero.cost_models.protocol import Costs, Progress, require_a_device
+from tvm_hetero.errors import PlatformError
 from tvm_hetero.passes.kernel import Kernel
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.platform.roofline import computes, roofline
 from tvm_hetero.problem.cost import Cost
+from tvm_hetero.util.quote import quote
 
 
 class AnalyticalCosts:
@@ -35,11 +38,13 @@ class AnalyticalCosts:
         Raises
         ------
         PlatformError
-            If a compute device lacks a figure; names the device and the key.
+            If a compute device lacks a figure, or can do some kinds of work only: of which kind a
+            kernel is nobody says. Names the device.
         ProfileError
             If the platform has no compute device.
         """
         devices = [device for device in platform.devices if computes(device)]
+        _refuse_units(devices)
         result = {
             kernel.name: {
                 device.name: Cost(((1, roofline(kernel.flops, kernel.bytes, device)),))
@@ -51,3 +56,14 @@ class AnalyticalCosts:
         if progress is not None:
             progress("compute costs", len(kernels), len(kernels))
         return result
+
+
+def _refuse_units(devices: Sequence[Device]) -> None:
+    """Refuse devices of which only the zoo's problems know what they can run."""
+    for device in devices:
+        if device.units is not None:
+            raise PlatformError(
+                f"device {quote(device.name)} can do only {', '.join(device.units.work)} (its "
+                "units), and of which kind a kernel of a model is the analytical cost model does "
+                "not know; leave it out of the platform, or write its costs into the problem"
+            )

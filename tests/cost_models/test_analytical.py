@@ -9,6 +9,7 @@ from tvm_hetero.cost_models import Kernel
 from tvm_hetero.cost_models.analytical import AnalyticalCosts, roofline
 from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform.units import Units
 
 GPU = Device("gpu", peak_flops=1e12, bandwidth=1e11, launch=5e-6)
 
@@ -51,3 +52,10 @@ def test_a_missing_figure_is_named(device: Device, message: str) -> None:
 def test_a_platform_that_computes_nothing() -> None:
     with pytest.raises(ProfileError, match="'k' has a cost on no device"):
         AnalyticalCosts().costs([elementwise("k")], Platform((Device("switch"),)))
+
+
+def test_a_device_that_can_do_some_kinds_of_work_only_is_refused() -> None:
+    """Of which kind a kernel is it does not say, and a guess would place it where it cannot run."""
+    pim = Device("pim", peak_flops=1e12, bandwidth=1e12, units=Units(2, {"product": 1.0}))
+    with pytest.raises(PlatformError, match="'pim' can do only product"):
+        AnalyticalCosts().costs([elementwise("k")], Platform((GPU, pim)))

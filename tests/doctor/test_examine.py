@@ -38,6 +38,14 @@ def of_folder(root: Path, cores: Iterable[int] = range(2)) -> dict[str, Finding]
     return by_name([*examine_cores(machine, root), *examine_memory(machine, root)])
 
 
+def test_energy_is_measured_where_the_kernel_shows_it(tmp_path: Path) -> None:
+    fake_machine(tmp_path, ["0-1"] * 2)
+    assert of_folder(tmp_path)["energy"].found.startswith("not measured, watts are those given")
+    for name, text in (("name", "package-0"), ("max_energy_range_uj", "9"), ("energy_uj", "1")):
+        put(tmp_path, f"sys/class/powercap/intel-rapl:0/{name}", text)
+    assert of_folder(tmp_path)["energy"].found == "measured, of package-0"
+
+
 def put(root: Path, name: str, text: str) -> None:
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(text)

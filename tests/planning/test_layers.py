@@ -58,6 +58,22 @@ def test_shards_of_a_layer_are_counted():
     assert found["n0.cpu"] == "embedding; layer 0; sum 1; feedforward 1; head"
 
 
+@pytest.mark.parametrize("grain", ["attention", "products"])
+def test_layers_in_smaller_tasks_begin_with_what_comes_first(grain: str):
+    problem = zoo.problem("gpt2-small", PLATFORM, layers=3, grain=grain)
+    second = {t.id for t in problem.tasks if t.id.endswith("_1")}
+    found = told(problem, dict.fromkeys(second, "n0.t4") | {"up_2": "n0.t4", "qkv_2": "n1.t4"})
+    assert found["n0.t4"] == ("layer 1" if grain == "attention" else "layer 1; up 2")
+    assert found["n1.t4"] == "qkv 2"
+    assert found["n0.cpu"].startswith("embedding; layer 0; ") and found["n0.cpu"].endswith("head")
+
+
+def test_a_layer_of_a_transformer_begins_with_its_projections():
+    problem = zoo.problem("gpt-24-decode", PLATFORM, layers=3, groups=2)
+    first = {"qkv", "attention", "attention_1", "proj", "up", "down"}
+    assert told(problem, dict.fromkeys(first, "n0.t4"))["n0.t4"] == "layer 0"
+
+
 def test_experts_and_dense_layers_of_a_mixture():
     problem = zoo.problem("deepseek-v3", "mixed-4", layers=4, groups=2)
     homes = {"experts": "n1.gpu0", "experts_1": "n1.gpu0", "feedforward_1": "n1.gpu1"}

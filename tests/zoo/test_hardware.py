@@ -22,9 +22,10 @@ from tvm_hetero.zoo.hardware import (
     sources,
 )
 from tvm_hetero.zoo.platforms import PRESETS, cluster, platform
+from tvm_hetero.zoo.processing_in_memory import PIM_SERVERS
 
 
-@pytest.mark.parametrize("name", [*SERVERS, *CLUSTERS])
+@pytest.mark.parametrize("name", [*SERVERS, *PIM_SERVERS, *CLUSTERS])
 def test_the_files_are_made_of_the_parts(name: str):
     committed = (PRESETS / f"{name}.yaml").read_text(encoding="utf-8")
     assert committed == file_text(name), "run benchmarks/platform_files.py"
@@ -41,7 +42,7 @@ def test_a_file_says_the_same_as_the_machine(name: str):
 
 def test_files_are_written_where_they_are_wanted(tmp_path):
     paths = main(["--output", str(tmp_path)])
-    assert len(paths) == len(SERVERS) + len(CLUSTERS)
+    assert len(paths) == len(SERVERS) + len(PIM_SERVERS) + len(CLUSTERS)
     assert Platform.load(tmp_path / "gpt3-4node.yaml").name == "gpt3-4node"
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
+from tvm_hetero.zoo.decoder_shapes import SHAPES
 from tvm_hetero.zoo.experts import MIXTURES
-from tvm_hetero.zoo.language import SHAPES
 
 # Name, parameters, thousand millions of multiply-additions.
 PUBLISHED = {

@@ -76,7 +76,8 @@ def needs(
 def places_of(problem: Problem) -> dict[str, str]:
     """The memory that each device sees: its own, or its node's where it is one of several teams.
 
-    Teams are CPU devices of one node of which each has a core in common with another.
+    Teams are CPU devices of one node of which each has a core in common with another. Frequency
+    levels of one device see its memory.
     """
     platform = problem.platform
     users = Counter((d.node, core) for d in platform.devices for core in d.cores)
@@ -86,6 +87,8 @@ def places_of(problem: Problem) -> dict[str, str]:
         own = device.private or device.kind not in ("llvm", "c", "unknown") or device.memory is None
         alone = own or not team or platform.shared_cores
         found[device.name] = f"device {device.name}" if alone else f"node {device.node}"
+        if own and team and device.level_of is not None and device.memory is not None:
+            found[device.name] = f"levels of {device.level_of} on {device.node}"
     return found
 
 
@@ -94,7 +97,7 @@ def all_bytes(
 ) -> Counter[str]:
     """Weights and all that is ever made on or copied to each device; no moment needs more.
 
-    In the memory of a node's teams one tensor of one execution is once, however it came.
+    In a memory that several devices see one tensor of one execution is once, however it came.
     """
     graph, total, places = problem.graph, _weights(problem, executions), places_of(problem)
     there: set[tuple[str, str, int]] = set()
@@ -104,7 +107,7 @@ def all_bytes(
         there |= {(places[e.device], t.name, e.elements[0]) for t in graph.outputs[e.task]}
     for hop in copies:
         arrival = (places[hop.dst], hop.tensor, hop.elements[0])
-        if not (arrival[0].startswith("node ") and arrival in there):
+        if arrival[0].startswith("device ") or arrival not in there:
             total[arrival[0]] += len(hop.elements) * graph.tensors[hop.tensor].bytes
         there.add(arrival)
     return Counter({name: total[place] for name, place in places.items()})

@@ -35,6 +35,7 @@ from tvm_hetero.cli.verbs import (
     partition,
     place_layers,
     plan,
+    power,
     problem,
     record,
     refine,
@@ -166,6 +167,7 @@ app.command("record")(record.record)
 app.command("refine")(refine.refine)
 app.command("plan")(plan.plan)
 app.command("place-layers")(place_layers.place_layers)
+app.command("power")(power.power)
 app.command("choose")(choose.choose)
 app.command("simulate")(simulate.simulate)
 app.command("schedule")(schedule.schedule)

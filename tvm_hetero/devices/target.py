@@ -9,6 +9,7 @@ from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.platform.devices import HOST_KINDS as HOST_KINDS
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.platform.discovery import native_mcpu
+from tvm_hetero.platform.frequency_levels import refuse_levels
 from tvm_hetero.platform.host import available_cores, read_processor
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.nearest import nearest
@@ -120,7 +121,10 @@ def require_present(platform: Platform, device: Device) -> None:
     ------
     ProfileError
         If its cores may not be used by this process, or TVM finds no such device.
+    PlatformError
+        If it is a frequency level, which nothing here sets.
     """
+    refuse_levels([device])
     if device.rpc is not None:
         return
     advice = 'use cost_model="analytical" for a device that is not here'

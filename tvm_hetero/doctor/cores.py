@@ -14,6 +14,7 @@ from pathlib import Path
 from tvm_hetero.doctor.finding import Finding
 from tvm_hetero.platform.caches import read_caches
 from tvm_hetero.platform.discovery import native_mcpu
+from tvm_hetero.platform.energy_counters import find_energy_zones, why_not_measured
 from tvm_hetero.platform.host import (
     Core,
     Machine,
@@ -37,6 +38,16 @@ def examine_cores(machine: Machine, root: str | os.PathLike[str] = "/") -> Itera
     yield _caches(machine.cores, root)
     yield _quota(machine)
     yield from _clock(machine.cores, Path(root))
+    yield _energy(root)
+
+
+def _energy(root: str | os.PathLike[str]) -> Finding:
+    """Whether `bench` can say what a run takes; plans count with the watts of the platform."""
+    why = why_not_measured(root)
+    if why is None:
+        names = ", ".join(zone.name for zone in find_energy_zones(root))
+        return Finding("energy", f"measured, of {names}")
+    return Finding("energy", f"not measured, watts are those given: {why}")
 
 
 def _instructions(machine: Machine, root: str | os.PathLike[str]) -> Finding:

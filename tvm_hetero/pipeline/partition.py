@@ -17,6 +17,7 @@ from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.steps import PLACE, PREPARE, run_phases
+from tvm_hetero.platform.frequency_levels import refuse_levels
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import check_objective
@@ -106,6 +107,7 @@ def partition(
     """
     # What can be refused is refused before kernels are measured, not after.
     check_name(options.solver)
+    refuse_levels(platform.devices)
     check_teams(platform, options.objective, options.solver)
     Options(time_limit=options.time_limit, seed=options.seed, gap=options.gap)
     job = _prepared(mod, platform, options, progress)

@@ -1,10 +1,11 @@
 """Which layers stand where, compactly: a device's tasks as ranges of layers.
 
-A decoder's tasks come in the order of its layers; a layer begins where an ``attention`` task
-follows another kind of task. What stands before the first layer (the embedding) and what comes last
-(the head) keep their names. Of a layer that is whole on a device only the number is told, of others
-each kind of task, and how many of its parts (``attention 7 (3 of 8 parts)``) or of its elements
-(``layers 5-6, 3 of 16 sequences``). A graph without attention is told in ranges of its tasks.
+A decoder's tasks come in the order of its layers; a layer begins where a task of its first kind
+(`_FIRSTS`) follows another kind of task. What stands before the first layer (the embedding) and
+what comes last (the head) keep their names. Of a layer that is whole on a device only the number is
+told, of others each kind of task, and how many of its parts (``attention 7 (3 of 8 parts)``) or of
+its elements (``layers 5-6, 3 of 16 sequences``). A graph without attention is told in ranges of its
+tasks.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective import loads
 from tvm_hetero.problem.schedule import Schedule
 
-_FIRST = "attention"
+# Kinds of tasks that a layer may begin with; the first of them that a graph has is what it does.
+_FIRSTS = ("input_norm", "qkv", "attention")
 _ENDS = ("input", "output")
 # Kinds of tasks that belong to no layer although they come after one.
-_LAST = ("head", "output")
+_LAST = ("norm", "head", "output")
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,14 @@ def format_ranges(numbers: Iterable[int]) -> str:
 def _places(problem: Problem) -> dict[str, _LayerPlace]:
     """Where every task stands; without attention each is a layer of its own."""
     tasks = [task for task in problem.tasks if task.op not in _ENDS]
-    if not any(task.op == _FIRST for task in tasks):
+    kinds = {task.op for task in tasks}
+    first = next((op for op in _FIRSTS if op in kinds), None)
+    if first is None:
         return {task.id: _LayerPlace(i, "task") for i, task in enumerate(tasks)}
     places: dict[str, _LayerPlace] = {}
     layer, before = -1, ""
     for task in tasks:
-        layer += task.op == _FIRST and before != _FIRST
+        layer += task.op == first and before != first
         before = task.op
         outside = layer < 0 or task.op in _LAST
         places[task.id] = _LayerPlace(None if outside else layer, task.op)

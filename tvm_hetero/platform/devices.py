@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tvm_hetero.errors import PlatformError
 from tvm_hetero.platform.rpc_endpoint import Remote
+from tvm_hetero.platform.units import Units
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
 
+# What files call devices and their frequency levels.
+NAME = re.compile(r"[A-Za-z0-9_.-]+")
 # Kinds of TVM targets that compute on the machine's own processor.
 HOST_KINDS = ("llvm", "c")
 
@@ -34,6 +38,8 @@ class Device:
         factor of at least 1, which costs that were measured alone are multiplied by.
     private : a CPU device with a memory of its own: tensors are copied to and from it as to and
         from a GPU, so that this path runs where there is none.
+    units : what its arithmetic units can do, where that is not everything (computing memories).
+    level_of : the device of which it is a frequency level (`platform.frequency_levels`), or None.
     rpc : where the device is, if it is a board that only speaks TVM's RPC (it has a memory of its
         own, and does one thing at a time); None: a device of its node.
     """
@@ -53,6 +59,8 @@ class Device:
     private: bool = False
     interference: float = 1.0
     rpc: Remote | None = None
+    units: Units | None = None
+    level_of: str | None = None
 
     @property
     def kind(self) -> str:
@@ -94,8 +102,8 @@ class Fabric:
     exclusive: bool = False
 
 
-def check_devices(devices: tuple[Device, ...]) -> None:
-    """Refuse devices that make no platform.
+def check_devices(devices: tuple[Device, ...], shared_cores: bool = False) -> None:
+    """Refuse devices that make no platform; `shared_cores`: those on one core may work at once.
 
     Raises
     ------
@@ -125,6 +133,32 @@ def check_devices(devices: tuple[Device, ...]) -> None:
                 "only a CPU device (kind llvm) may be: every other has a memory of its own anyway"
             )
     _check_boards(devices)
+    _check_levels(devices, shared_cores)
+
+
+def _check_levels(devices: tuple[Device, ...], shared_cores: bool) -> None:
+    """Refuse frequency levels of one device that could compute at once."""
+    cores: dict[str, tuple[str, tuple[int, ...]]] = {}
+    names = {device.name for device in devices}
+    for device in devices:
+        if device.level_of is None:
+            continue
+        if shared_cores:
+            raise PlatformError(
+                f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}: "
+                "with shared_cores all levels would work at once; leave that out"
+            )
+        if device.level_of in names:
+            raise PlatformError(
+                f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}, "
+                "which is a device besides; expected its levels in its place"
+            )
+        own = device.node, device.cores
+        if not device.cores or cores.setdefault(device.level_of, own) != own:
+            raise PlatformError(
+                f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}; "
+                "expected the same node and cores for all its levels, at least one core"
+            )
 
 
 def _check_boards(devices: tuple[Device, ...]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,8 +15,15 @@ from typing import Any, NamedTuple
 import yaml
 
 from tvm_hetero.errors import FormatError
-from tvm_hetero.platform.devices import Device, Fabric, Link
+from tvm_hetero.platform.devices import NAME, Device, Fabric, Link
+from tvm_hetero.platform.frequency_levels import (
+    expand_levels,
+    expand_links,
+    give_cores,
+    parse_levels,
+)
 from tvm_hetero.platform.rpc_endpoint import parse_remote, remote_row
+from tvm_hetero.platform.units import parse_units, units_row
 from tvm_hetero.util.documents import (
     canonical_json,
     check_format,
@@ -29,7 +35,6 @@ from tvm_hetero.util.units import parse_bytes, parse_quantity, parse_rate, parse
 from tvm_hetero.util.untrusted_names import printable
 
 FORMAT = "tvm-hetero/platform/1"
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _QUANTITIES: dict[str, Callable[[object, str], float]] = {
     "memory": parse_bytes,
     "peak_flops": parse_quantity,
@@ -64,11 +69,12 @@ def parse_platform(data: object, where: str) -> PlatformFields:
     """
     check_format(data, FORMAT, where)
     row = Fields(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
-    devices = row.rows("devices", _parse_device, "device")
     links = [link for links in row.rows("links", _parse_row, "link", []) for link in links]
+    levels = row.rows("devices", _parse_device, "device")
+    devices = give_cores([device for each in levels for device in each])
     return PlatformFields(
         devices=devices,
-        links=tuple(link for link in links if isinstance(link, Link)),
+        links=expand_links([link for link in links if isinstance(link, Link)], devices),
         fabrics=tuple(link for link in links if isinstance(link, Fabric)),
         name=row.name("name", "platform"),
         shared_cores=row.flag("shared_cores"),
@@ -101,17 +107,18 @@ def save_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> 
         write_atomic(path, canonical_json(document) + "\n")
 
 
-def _parse_device(data: object, where: str) -> Device:
-    own = ["node", "target", "cores", "overlap", "private", "rpc"]
+def _parse_device(data: object, where: str) -> tuple[Device, ...]:
+    """A device, or one for each of its frequency levels."""
+    own = ["node", "target", "cores", "overlap", "private", "rpc", "units", "levels", "level_of"]
     row = Fields(data, where, ["name"], [*own, *_QUANTITIES])
     name = row.name("name")
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         row.refuse("name", "only letters, digits and _ . -")
     row.where = f"{where} ({printable(name)})"
     quantities = {
         key: row.quantity(key, parse) for key, parse in _QUANTITIES.items() if row.has(key)
     }
-    return Device(
+    device = Device(
         name=name,
         node=row.name("node", "node0"),
         target=_parse_target(row) if row.has("target") else None,
@@ -119,8 +126,11 @@ def _parse_device(data: object, where: str) -> Device:
         overlap=row.flag("overlap"),
         private=row.flag("private"),
         rpc=parse_remote(row.data.get("rpc"), row.at("rpc")),
+        units=parse_units(row),
+        level_of=row.name("level_of") if row.has("level_of") else None,
         **quantities,  # type: ignore[arg-type]
     )
+    return expand_levels(device, parse_levels(row))
 
 
 def _parse_target(device: Fields) -> dict[str, Any]:
@@ -196,6 +206,10 @@ def _device_row(device: Device) -> dict[str, Any]:
         row["private"] = True
     if device.rpc is not None:
         row["rpc"] = remote_row(device.rpc)
+    if device.level_of is not None:
+        row["level_of"] = device.level_of
+    if device.units is not None:
+        row["units"] = units_row(device.units)
     for key in _QUANTITIES:
         value = getattr(device, key)
         if value is not None and value != _NEUTRAL.get(key):

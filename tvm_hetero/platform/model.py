@@ -71,7 +71,7 @@ class Platform:
     )
 
     def __post_init__(self) -> None:
-        check_devices(self.devices)
+        check_devices(self.devices, self.shared_cores)
         _check_links(self)
         check_team_memory(self.devices, self.shared_memories)
 

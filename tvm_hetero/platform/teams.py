@@ -9,6 +9,8 @@ compute at once (rule 2 of docs/formats.md). What that asks of solvers is less t
 
 With ``shared_cores: true`` nothing is excluded, and there are no cliques.
 
+Frequency levels of one device (`platform.frequency_levels`) see its memory, whatever it is.
+
 Teams of a node compute in one memory, the node's. Its limit is said with each of them, and holds
 for what lies there for all of them together, each tensor and the weights of each task once (rule
 6)                                                                          -> `shared_memories`
@@ -86,14 +88,17 @@ def shared_memories(
     """The teams of each node that see one memory with a limit, rising; the first names it.
 
     Memory belongs to the node. What has a memory of its own (a GPU, a private device) is in none,
-    and neither is a device that shares no core.
+    but with the other frequency levels of the same device, and neither is a device that shares no
+    core.
     """
     teams = {d for clique in cliques for d in clique}
-    nodes: dict[str, list[int]] = {}
+    nodes: dict[tuple[str, str | None], list[int]] = {}
     for d in sorted(teams):
         device = devices[d]
         if device.kind in (*HOST_KINDS, "unknown") and not device.private:
-            nodes.setdefault(device.node, []).append(d)
+            nodes.setdefault((device.node, None), []).append(d)
+        elif device.level_of is not None:
+            nodes.setdefault((device.node, device.level_of), []).append(d)
     return tuple(
         tuple(row) for row in nodes.values() if any(devices[d].memory is not None for d in row)
     )

@@ -57,7 +57,7 @@ _OURS = {
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
     "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL, shared_memory=True),
     "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL, shared_memory=True),
-    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_LOADS, shared_memory=True),
+    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_ALL, shared_memory=True),
     "elements": _Ours(
         "tvm_hetero.solvers.throughput.whole_elements", teams=_ALL, shared_memory=True
     ),

@@ -31,7 +31,7 @@ from tvm_hetero.zoo.work_graph import HALF, LayerWork, WorkGraph
 
 # Kinds of the TVM targets in whose memory inputs arrive and outputs are wanted.
 _HOSTS = frozenset({"llvm", "c"})
-_MATRIX = frozenset({"conv", "gemm", "attention", "rnn"})
+_MATRIX = frozenset({"conv", "gemm", "product", "attention", "rnn"})
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def _family(
     conv: float, depthwise: float, gemm: float, attention: float, rnn: float, half: float = 1.0
 ) -> CostFamily:
     shares = {"conv": conv, "depthwise": depthwise, "gemm": gemm, "attention": attention}
-    return CostFamily({**shares, "rnn": rnn, "elementwise": 0.5}, half)
+    alone = {"product": gemm, "elementwise": 0.5, "rowwise": 0.5}
+    return CostFamily({**shares, **alone, "rnn": rnn}, half)
 
 
 # The shares with which the solvers were first compared (the platforms `sched-*`): a processor loses
@@ -85,12 +86,17 @@ FAMILIES: dict[str, CostFamily] = {
     "vulkan": _SMALL,
     "metal": _SMALL,
     # A neural unit is a systolic array: dense products only, element by element it crawls.
-    "hexagon": CostFamily({"conv": 0.5, "depthwise": 0.08, "gemm": 0.5, "elementwise": 0.05}),
+    "hexagon": CostFamily(
+        {"conv": 0.5, "depthwise": 0.08, "gemm": 0.5, "product": 0.5}
+        | dict.fromkeys(("elementwise", "rowwise"), 0.05)
+    ),
 }
 
 
 def family_of(device: Device) -> CostFamily:
-    """The family of a device: by the tag or model of its target, else by its kind."""
+    """The family of a device: its own units, or by the tag or model of its target, or its kind."""
+    if device.units is not None:
+        return CostFamily(dict(device.units.work))
     target = device.target or {}
     for key in ("tag", "arch", "mcpu", "kind"):
         known = FAMILIES.get(str(target.get(key)))
@@ -137,7 +143,7 @@ class _PriceList:
     def __init__(self, platform: Platform, batch: int, width: int) -> None:
         self.devices = [device for device in platform.devices if computes(device)]
         self.sizes = table_sizes(batch)
-        self.half = width == HALF
+        self.width = width
         self._known: dict[tuple[object, ...], dict[str, Cost]] = {}
 
     def row(self, work: LayerWork) -> dict[str, Cost]:
@@ -151,7 +157,8 @@ class _PriceList:
         if work.kind in ("input", "output"):
             row = {d.name: Cost(((1, 0.0),)) for d in self.devices if _is_host(d)}
         else:
-            row = {d.name: self._cost(work, d) for d in self.devices if _can_run(work, d)}
+            able = [d for d in self.devices if _can_run(work.kind, self.width, d)]
+            row = {d.name: self._cost(work, d) for d in able}
         if not row:
             raise PlatformError(
                 f"no device can run task {work.id!r} ({work.kind}); add one that can, "
@@ -162,7 +169,7 @@ class _PriceList:
     def _cost(self, work: LayerWork, device: Device) -> Cost:
         family = family_of(device)
         share = family.shares[work.kind]
-        if self.half and work.kind in _MATRIX:
+        if self.width == HALF and work.kind in _MATRIX:
             share *= family.half
         return Cost(
             tuple(
@@ -184,5 +191,8 @@ def _is_host(device: Device) -> bool:
     return device.kind in _HOSTS
 
 
-def _can_run(work: LayerWork, device: Device) -> bool:
-    return work.kind in family_of(device).shares
+def _can_run(kind: str, width: int, device: Device) -> bool:
+    """Whether a device does this kind of work with numbers of `width` bytes."""
+    if device.units is not None:
+        return device.units.can_run(kind, width)
+    return kind in family_of(device).shares

@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.zoo.language import DecoderShape, attention, head, weight_bytes
+from tvm_hetero.zoo.decoder_shapes import DecoderShape
+from tvm_hetero.zoo.language import attention, head, weight_bytes
 from tvm_hetero.zoo.layers import total
 from tvm_hetero.zoo.transformer import embedding
 from tvm_hetero.zoo.work_graph import HALF, Builder, Value, WorkGraph

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.platform.units import WORK_KINDS, WorkKind
 from tvm_hetero.problem.graph import Edge
 
 # What the share of a device's peak depends on; inputs and outputs cost nothing.
-Kind = Literal["conv", "depthwise", "gemm", "attention", "elementwise", "rnn", "input", "output"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Kind = WorkKind | Literal["input", "output"]
+KINDS: tuple[Kind, ...] = (*WORK_KINDS, "input", "output")
 # A problem of so many tasks takes a gigabyte; a slip of the keyboard shall not take all memory.
 MAX_TASKS = 1_000_000
 # Floating-point formats by their size: the vision networks are in 32 bits, language models in 16.

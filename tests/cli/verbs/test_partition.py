@@ -139,6 +139,7 @@ def test_bench_compares_with_both_opponents(artifact: Path) -> None:
     where = facts["where"]
     assert where["measured"] > 0 and where["bottleneck"].startswith("Bottleneck: ")
     assert set(where["interference"]) <= {"big", "little"}
+    assert set(facts["energy"]) in ({"not_measured"}, {"partition", "single"})
 
 
 @pytest.mark.parametrize("objective", ["latency", "throughput"])

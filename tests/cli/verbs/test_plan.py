@@ -50,6 +50,15 @@ def test_json_for_machines() -> None:
     assert found["symmetry"]["exchanges"] > 1
 
 
+def test_a_memory_that_computes_takes_the_products_of_a_finer_grain() -> None:
+    words = ("plan", "llama2-7b", "--platform", "hbm-pim", "--set", "layers=2", "--json")
+    whole, fine = (json.loads(tvm_hetero(*words, "--grain", g).out) for g in ("halves", "products"))
+    held = [{row["device"]: row["holds"] for row in each["devices"]} for each in (whole, fine)]
+    assert "pim" not in held[0]
+    assert "down 0-1" in held[1]["pim"] and "softmax" not in held[1]["pim"]
+    assert fine["tokens_per_second"] > whole["tokens_per_second"] and fine["gap"] <= 0.01
+
+
 def test_many_devices_are_cut_short_and_all_can_be_asked_for(monkeypatch) -> None:
     monkeypatch.setattr("tvm_hetero.report.planning.decoder.MOST_ROWS", 8)
     words = ("plan", "gpt3-175b", "--platform", "gpt3-6node")
@@ -68,6 +77,8 @@ def test_many_devices_are_cut_short_and_all_can_be_asked_for(monkeypatch) -> Non
         (["gpt3-175b", "--objective", "energy"], "expected latency or throughput"),
         (["kimi-k2", "--shards", "2"], "--shards: kimi-k2 cannot be cut that way"),
         (["gpt3-175b", "--weights", "int3"], "did you mean 'int"),
+        (["gpt3-175b", "--grain", "sand"], "expected one of halves, attention, products"),
+        (["mixtral-8x7b", "--grain", "products"], "--grain: mixtral-8x7b cannot be cut that way"),
         (["gpt3-175b", "--set", "layer=3"], "did you mean 'layers'?"),
         (["gpt3-175b", "-o", "/nowhere/s.json"], "there is no folder"),
     ],

@@ -125,6 +125,20 @@ WRONG: list[tuple[str, Any, type[HeteroError], str]] = [
 ]
 
 
+def test_levels_are_not_paid_for_as_devices(tmp_path: Path) -> None:
+    levels = [{"name": "low", "speed": 0.5, "watts": 3}, {"name": "high", "speed": 1, "watts": 9}]
+    row = {"name": "cpu", "target": "llvm", "peak_flops": 1e9, "bandwidth": 1e9, "levels": levels}
+    document = {"format": "tvm-hetero/platform/1", "name": "clocked", "devices": [row]}
+    (tmp_path / "clocked.json").write_text(json.dumps(document))
+    given = copy.deepcopy(DOCUMENT)
+    given["machines"][0] = {"name": "m", "platform": "clocked.json", "available": 1}
+    with pytest.raises(UsageError, match="'cpu' has frequency levels"):
+        parse_choice_request(given, folder=tmp_path)
+    given["machines"][0]["devices"] = ["cpu.low"]
+    (machine,) = parse_choice_request(given, folder=tmp_path).machines
+    assert machine.platform.names == ("cpu.low",)
+
+
 @pytest.mark.parametrize(("path", "value", "error", "text"), WRONG, ids=[w[0] for w in WRONG])
 def test_what_is_wrong_is_told(path: str, value: Any, error: type[HeteroError], text: str) -> None:
     document = copy.deepcopy(DOCUMENT)

@@ -62,6 +62,15 @@ def test_energy_and_cost(problem: Problem) -> None:
     assert_optimal(problem)
 
 
+@quickly
+@given(problem=problems(max_tasks=3, max_devices=3, kinds=["energy", "cost"], teams=True))
+def test_energy_and_cost_of_teams(problem: Problem) -> None:
+    """Shares of a core are thousandths of a watt; where they are none, no bound is claimed."""
+    answer, best = solve(problem, "cpsat", QUICK), brute_force(problem)
+    assert answer.lower_bound <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= answer.value <= best * (1 + 2e-3)
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=2, max_devices=2, batch=2, memory=True))
 def test_batches_never_claim_more_than_is_true(problem: Problem) -> None:

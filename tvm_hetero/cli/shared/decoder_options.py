@@ -47,6 +47,14 @@ Shards = Annotated[
 Weights = Annotated[
     str | None, typer.Option("--weights", help="float16, bfloat16, int8, int4 or float32.")
 ]
+Grain = Annotated[
+    str | None,
+    typer.Option(
+        "--grain",
+        help="Tasks of a layer: halves, attention (by itself), or products (each alone), for "
+        "memories that compute. [default: halves]",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the model; repeatable."),

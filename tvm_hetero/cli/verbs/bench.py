@@ -37,6 +37,7 @@ def bench(
 ) -> None:
     """Measure a partition against its rivals."""
     names = parse_opponents(against)
+    from tvm_hetero.cli.shared.run_energy import energy_text, measure_energy
     from tvm_hetero.cli.shared.throughput import measure_throughput, say_throughput
     from tvm_hetero.cli.shared.time_breakdown import break_down_time, say_time_breakdown
     from tvm_hetero.report.run.run_table import assess_run, statistics_table
@@ -52,6 +53,7 @@ def bench(
         comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup)
         executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
         throughput = measure_throughput(steps, executors, inputs, repeat)
+        energy = measure_energy(executors, inputs, repeat)
         with steps.step("Trace"):
             breakdown, _ = break_down_time(executor, inputs, single)
     measured, difference = comparison.measured, comparison.difference
@@ -64,6 +66,7 @@ def bench(
             "measured": {name: each.as_dict() for name, each in measured.items()},
             "difference": difference and asdict(difference),
             **({"throughput": throughput.as_dict()} if throughput else {}),
+            "energy": energy,
             "where": breakdown.as_dict(),
         }
         typer.echo(json.dumps(facts))
@@ -71,6 +74,7 @@ def bench(
     steps.head("Latency")
     steps.say(statistics_table(measured))
     say_throughput(steps, throughput)
+    steps.say("\n" + energy_text(energy))
     if SINGLE in names:
         # The plan is judged by what it was made for.
         judged = throughput.measured if throughput else measured

@@ -22,6 +22,7 @@ def plan(
     context: decoder.Context = None,
     shards: decoder.Shards = None,
     weights: decoder.Weights = None,
+    grain: decoder.Grain = None,
     settings: decoder.Settings = None,
     time_limit: options.TimeLimit = 10.0,
     gap: options.Gap = 0.01,
@@ -60,7 +61,7 @@ def plan(
 
     for path, option in ((output, "-o"), (problem, "--problem"), (html, "--html")):
         options.check_writable(path, option)
-    given = {"context": context, "shards": shards, "weights": weights}
+    given = {"context": context, "shards": shards, "weights": weights, "grain": grain}
     request = decoder.read_request(model, platform, objective, batch, in_flight, given, settings)
     steps = Steps(quiet=json_output)
     with steps.step("Plan", time_limit) as step:

@@ -34,6 +34,7 @@ def simulate(
     context: decoder.Context = None,
     shards: decoder.Shards = None,
     weights: decoder.Weights = None,
+    grain: decoder.Grain = None,
     settings: decoder.Settings = None,
     time_limit: options.TimeLimit = 10.0,
     gap: options.Gap = 0.01,
@@ -88,7 +89,7 @@ def simulate(
 
         service, rows = folder_service(Path(model))
     else:
-        given = {"context": context, "shards": shards, "weights": weights}
+        given = {"context": context, "shards": shards, "weights": weights, "grain": grain}
         request = decoder.read_request(
             model, platform, objective, batch, in_flight, given, settings
         )

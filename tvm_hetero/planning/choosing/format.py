@@ -6,6 +6,7 @@ Names of files are relative to the document's folder.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from tvm_hetero import zoo
@@ -147,6 +148,12 @@ def _machine(data: object, where: str, folder: Path) -> MachineOffer:
     platform = Platform.load(folder / given) if given.endswith(_FILES) else zoo.platform(given)
     if "devices" in row:
         platform = keep_devices(platform, row.names("devices"), row.at("devices"))
+    clocked = Counter(d.level_of for d in platform.devices if d.level_of is not None)
+    for name in (name for name, count in clocked.items() if count > 1):
+        raise UsageError(
+            f"{row.at('platform')}: {quote(name)} has frequency levels, which a choice would pay "
+            "for as devices of their own; name one of them in 'devices'"
+        )
     idle, busy = _optional(row, "idle_watts"), _optional(row, "busy_watts")
     if (idle is None) != (busy is None) or (idle or 0.0) > (busy or 0.0):
         refuse(dict(row.data), where, "both watts or none, 'idle_watts' not above 'busy_watts'")

@@ -3,20 +3,13 @@
 A bound is claimed for one element only: for larger batches the model leaves out divided batches,
 so what it proves about its own class says nothing about the problem (`tvm_hetero.bounds` does).
 
-Energy and cost add to the model (P_d watts while busy, I_d watts while idle; price_d per hour)
-
-    used_d          1 if an execution or an end of a hop is on d
-    z_d >= T - H (1 - used_d)                      T if d is used, else 0
-    energy = sum_d (P_d - I_d) busy_d + I_d z_d    cost = sum_d price_d / 3600 z_d
-
-with coefficients in thousandths; they must be whole for a bound to be claimed.
+Energy and cost are in `spending`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tvm_hetero.bounds.latency.critical_path import critical_path
 from tvm_hetero.bounds.latency.heads_tails import heads_and_tails
@@ -28,6 +21,7 @@ from tvm_hetero.solvers.core.integer_scaling import COARSE, FINE, Ticks, choose
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.cpsat.model import BatchModel
+from tvm_hetero.solvers.cpsat.spending import THOUSANDTHS, Spending
 from tvm_hetero.solvers.cpsat.symmetry_breaking import (
     add_orderings,
     rename_devices,
@@ -39,14 +33,10 @@ from tvm_hetero.solvers.timing.timing import has_empty_lives, make_plan, retime,
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Hop, Instance
 
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-
 # Variables above which no model is built: 12,000 (772 tasks) take 0.4 s, larger ones are untried.
 MOST_VARIABLES = 60_000
 # Variables that are built, twice where memory binds, in a part of a second's limit.
 _VARIABLES_A_SECOND = 10_000
-_THOUSANDTHS = 1000
 _NOISE = 1e-6
 
 Keys = list[tuple[float, float]]
@@ -229,23 +219,9 @@ def _set_objective(model: BatchModel, problem: Problem) -> bool:
     if problem.objective.kind == "latency":
         model.model.minimize(model.makespan)
         return problem.batch == 1
-    terms: list[cp_model.LinearExpr] = []
-    whole = True
-    for d, device in enumerate(problem.platform.devices):
-        lasting = model.while_used(d)
-        if lasting is None:
-            continue
-        if problem.objective.kind == "cost":
-            factors = [(device.price or 0.0, lasting)]
-        else:
-            active = (device.watts or 0.0) - device.idle_watts
-            factors = [(active, model.busy(d)), (device.idle_watts, lasting)]
-        for factor, expression in factors:
-            coefficient = round(factor * _THOUSANDTHS)
-            whole = whole and abs(coefficient - factor * _THOUSANDTHS) < 1e-9
-            terms.append(coefficient * expression)
-    model.model.minimize(sum(terms))
-    return problem.batch == 1 and whole
+    spending = Spending(model, problem)
+    model.model.minimize(sum(spending.terms()))
+    return problem.batch == 1 and spending.whole
 
 
 def _bound(problem: Problem, ticks: Ticks, bound: float) -> float:
@@ -259,7 +235,7 @@ def _bound(problem: Problem, ticks: Ticks, bound: float) -> float:
     else:
         unit = 1.0
         rates = sum(max(device.watts or 0.0, device.idle_watts) * 2 for device in devices)
-    return max(0.0, (bound / _THOUSANDTHS - rates * ticks.slack) / ticks.per_second / unit)
+    return max(0.0, (bound / THOUSANDTHS - rates * ticks.slack) / ticks.per_second / unit)
 
 
 def _exact_times(

@@ -244,6 +244,13 @@ class BatchModel:
         """Ticks for which a device is busy: executions, and hops if it has no copy engine."""
         return sum(self._loads.get(d, []))
 
+    def worked(self, d: int) -> cp_model.LinearExpr | int:
+        """The same of a team: it is busy with what keeps its cores busy."""
+        runs = [self.run(v, d) * x for (v, place), x in self.x.items() if place == d]
+        if not self.instance.problem.platform.devices[d].overlap:
+            runs += [self.hop(t, hop) * y for (t, hop), y in self.y.items() if d in hop]
+        return sum(runs)
+
     def while_used(self, d: int) -> cp_model.IntVar | None:
         """A variable that is at least T if the device is in use; None if it never can be."""
         users = [x for (_, place), x in self.x.items() if place == d]
