@@ -17,7 +17,7 @@ CLI = Path(__file__).parents[3] / "tvm_hetero" / "cli"
 # Of a step's body: what tells of its parts.
 _TELLING = ("progress", "counter", "tell", "begin", "tell_phases")
 # No part of them is known, they are of nothing that has a name, and they take a second or so.
-_PLAIN = {"Load TVM", "Load platform", "Describe machine", "Compare outputs", "Load"}
+_PLAIN = {"Load TVM", "Load platform", "Describe machine", "Compare outputs", "Load", "Look around"}
 
 
 def test_parts_say_how_much_time_is_left_once_some_are_done() -> None:

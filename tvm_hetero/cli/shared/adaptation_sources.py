@@ -134,7 +134,9 @@ def compare_recorded(steps: Steps, path: Path, wish: AdaptWish) -> PolicyCompari
             step.note = f"{outcomes[-1].trials} trials, {outcomes[-1].switches} switches"
     disturbed = trial.places[trial.place].name
     title = f"{recording.name}, {len(trial.places)} places, {trial.scenario} on {disturbed}"
-    return PolicyComparison(title, trial.spans, best_rates(trial), outcomes)
+    with steps.live("Look for the best", of=path):
+        best = best_rates(trial)
+    return PolicyComparison(title, trial.spans, best, outcomes)
 
 
 def _scenario(recording: Recording, wanted: str) -> str:
