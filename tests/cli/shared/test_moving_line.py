@@ -11,7 +11,12 @@ import pytest
 
 from tvm_hetero.cli.shared import step_times
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.shared.moving_line import begin_task, moving_line, time_left
+from tvm_hetero.cli.shared.moving_line import (
+    begin_task,
+    moving_line,
+    text_width,
+    time_left,
+)
 
 CLI = Path(__file__).parents[3] / "tvm_hetero" / "cli"
 # Of a step's body: what tells of its parts.
@@ -38,8 +43,8 @@ def test_parts_say_how_much_time_is_left_once_some_are_done() -> None:
     [
         (30.0, None, "at most 25 s left"),
         (3.0, 40.0, "at most 0 s left"),
-        (None, 40.0, "about 35 s left, as the last time"),
-        (None, 4.0, "it took 4 s the last time"),
+        (None, 40.0, "about 35 s left"),
+        (None, 4.0, "4 s the last time"),
         (None, None, ""),
     ],
 )
@@ -52,6 +57,23 @@ def test_without_parts_it_is_the_limit_or_the_last_time(
     begin_task(line, "solve", most, usual)
     now[0] = 5.0
     assert time_left(line.tasks[0]) == left
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_time_left_is_whole_on_a_narrow_terminal_too(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    line = moving_line(to_stderr=False)
+    line.get_time = lambda: 0.0
+    begin_task(line, "x" * text_width(), most=12345.0)
+    begin_task(line, "x" * text_width())
+    line.update(line.tasks[1].id, completed=99_999, total=100_000)
+    with line.console.capture() as shown:
+        line.console.print(line.get_renderable())
+    limited, counted = shown.get().splitlines()
+    assert "at most 12345 s left" in limited and "99999/100000" in counted
+    assert "x" * text_width() in limited
 
 
 @pytest.fixture

@@ -15,14 +15,13 @@ from typing import Any
 
 import typer
 
-from tvm_hetero.cli.shared.moving_line import begin_task, moving_line
+from tvm_hetero.cli.shared.moving_line import begin_task, moving_line, text_width
 from tvm_hetero.errors import LIST_LINE
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable, printable_lines
 
 Progress = Callable[[str, int, int], None]
 _TITLE = 26  # columns for the title of a step
-_WIDEST = 60  # columns for what a running step is at
 _CHART = (60, 140)  # columns of a chart: fewer cannot be read, more are too far apart
 
 
@@ -122,7 +121,7 @@ class ConsoleStep:
 
     def progress(self, what: str, done: int, total: int) -> None:
         """`done` of `total` parts are done (0: not known); `what` is being worked on."""
-        text = printable(what, _WIDEST)
+        text = printable(what, text_width())
         if not total:
             self.begin(what)
         elif self._line is not None:
@@ -144,11 +143,11 @@ class ConsoleStep:
         """
         if self._line is not None:
             self._line.remove_task(self._task)
-            self._task = begin_task(self._line, printable(what, _WIDEST), most)
+            self._task = begin_task(self._line, printable(what, text_width()), most)
 
     def tell(self, text: str) -> None:
         """What is being done now: on a terminal in the moving line, else a line on stderr."""
         if self._line is not None:
-            self._line.update(self._task, description=printable(text, _WIDEST))
+            self._line.update(self._task, description=printable(text, text_width()))
         else:
             typer.secho(f"     {printable(text, limit=None)}", err=True)
