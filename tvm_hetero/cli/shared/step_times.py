@@ -31,7 +31,7 @@ def remember(key: str, seconds: float) -> None:
         return
     known = _read()
     known.pop(key, None)
-    known[key] = round(seconds, 3)
+    known[key] = seconds
     kept = dict(list(known.items())[-MOST_STEPS:])
     with contextlib.suppress(HeteroError):
         write_atomic(_file(), json.dumps(kept, indent=0))
