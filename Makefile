@@ -57,7 +57,8 @@ node-clients: build/npm/node_modules/openai
 build/npm/node_modules/openai:
 	@mkdir -p build/npm
 	@command -v npm > /dev/null || { echo "npm is not there: tests with JavaScript are skipped"; exit 0; }; \
-		timeout 120 npm install --prefix build/npm --no-audit --no-fund --silent openai@7 || \
+		timeout 60 npm install --prefix build/npm --no-audit --no-fund --silent \
+			--fetch-retries 2 --fetch-retry-mintimeout 500 --fetch-retry-maxtimeout 1000 --fetch-timeout 20000 openai@7 || \
 		echo "npm could not install openai: tests with JavaScript are skipped" >&2
 
 # lm-eval wants many packages, so it has an environment of its own; its test is skipped without it.

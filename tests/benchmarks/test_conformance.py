@@ -52,8 +52,8 @@ def test_there_are_2033_of_six_kinds_over_197_operators() -> None:
 def test_what_was_right_of_every_operator_is_right_and_nothing_is_worse_than_refused(
     tmp_path: Path,
 ) -> None:
-    # Every second one: all take half a minute, and the benchmark runs all 2,033.
-    rows = run_suite(sample_of(all_tests())[::2], tmp_path / "rows.jsonl", at_once=1)
+    # Every fourth one: all take half a minute, and the benchmark runs all 2,033.
+    rows = run_suite(sample_of(all_tests())[::4], tmp_path / "rows.jsonl", at_once=1)
     fails = failing(RESULTS)
     for variant in (RAW, NETWORKS):
         bad = {name for name, row in rows.items() if row[variant][0] != RIGHT}

@@ -136,8 +136,8 @@ def _close_all(limit: float = 10.0) -> None:
     tvm-ffi's wrapper of a call aborts the process on that (with executors or without). A thread
     that is told "the interpreter is ending", and tries again, meets that before it gets so far.
     """
+    threading.excepthook = _without_endings(threading.excepthook)  # first: who is refused fails
     _ENDING.set()
-    threading.excepthook = _without_endings(threading.excepthook)
     executors = list(EXECUTORS)
     for executor in executors:
         executor.close()

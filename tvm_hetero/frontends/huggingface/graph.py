@@ -26,6 +26,7 @@ from tvm_hetero.frontends.huggingface.shards import Heads, head_groups, word_gro
 from tvm_hetero.frontends.huggingface.weights import Weights
 from tvm_hetero.kernels.attention.kernel import attend
 from tvm_hetero.kernels.quantized.product import GROUP, groupwise_dense, quantize
+from tvm_hetero.util.contiguous import contiguous
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -189,7 +190,7 @@ class DecoderGraph:
 
 def constant(values: Array) -> relax.Expr:
     """Numbers that the graph carries."""
-    return relax.const(tvm.runtime.tensor(np.ascontiguousarray(values)))
+    return relax.const(tvm.runtime.tensor(contiguous(values)))
 
 
 def _input(name: str, shape: Sequence[int], dtype: str) -> relax.Var:

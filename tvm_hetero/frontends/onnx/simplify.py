@@ -22,6 +22,7 @@ from tvm_hetero.frontends.onnx.identity_removal import drop_aliases, no_training
 from tvm_hetero.frontends.onnx.model.isolated_rewrite import rewrite_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, number
+from tvm_hetero.util.contiguous import contiguous
 
 
 def simplify(model: onnx.ModelProto, *, limits: OnnxLimits = DEFAULT_LIMITS) -> onnx.ModelProto:
@@ -97,7 +98,7 @@ def _replace_operand(
     name = graph.fresh(f"{node.input[position]}_plain")
     graph.made.charge(value.nbytes, graph.describe(node))
     scaled = value if factor == 1 else (value.astype(np.float64) * factor).astype(value.dtype)
-    graph.constants[name] = np.ascontiguousarray(scaled)
+    graph.constants[name] = contiguous(scaled)
     node.input[position] = name
     for index in reversed(range(len(node.attribute))):
         if node.attribute[index].name in attributes:
