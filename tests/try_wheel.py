@@ -32,6 +32,9 @@ from page_commands import (
 # Any Python 3, no interpreter's ABI, a Linux of a known age.
 TAG = re.compile(r"-py3-none-manylinux_2_\d+(\.manylinux\w+)*_x86_64\.whl$")
 _LIMIT = 900.0
+# Around a command of bash: the last line that it prints is how long it took.
+_BEGIN = "began=${EPOCHREALTIME/[.,]/}"
+_END = 'echo "$(((${EPOCHREALTIME/[.,]/} - began) / 1000)) ms"'
 _SETTINGS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TVM_HETERO_CACHE")
 
 
@@ -122,7 +125,8 @@ class Trial:
             with_port(each.text, port).replace("'tvm_hetero[", f"'{wheel}[")
             for each in commands_of(FIRST_TEN_MINUTES.read_text(encoding="utf-8"))
         ]
-        told = run_in_one_shell(commands, folder, self.environment, 2 * _LIMIT)
+        timed = [f"{_BEGIN}\n{command}\n{_END}" for command in commands]
+        told = run_in_one_shell(timed, folder, self.environment, 2 * _LIMIT)
         for command, text in zip(commands, told, strict=True):
             print(f"\n$ {command}\n{text.strip()[-600:]}")
         assert [name for name in MADE if not (folder / name).is_file()] == []

@@ -63,8 +63,9 @@ def chart(history: Sequence[HistoryRow], name: str, machines: Sequence[str]) -> 
     def y(ratio: float) -> float:
         return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - ratio / highest)
 
-    parts = [f'<svg class="history" role="img" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-             f'width="{_WIDTH}" height="{_HEIGHT}">', *_grid(highest, y)]  # fmt: skip
+    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+    label = _safe(f"{name}, commit after commit")
+    parts = [f'<svg class="history" role="img" aria-label="{label}" {size}>', *_grid(highest, y)]
     for number, machine in enumerate(machines):
         colour = _COLOURS[number % len(_COLOURS)]
         mine = [(i, row) for i, row in enumerate(rows) if row.machine == machine]

@@ -36,7 +36,7 @@ other end (`tvm_hetero.cost_models.links.rpc_devices`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -70,6 +70,7 @@ def measure_links(
     *,
     again: bool = False,
     assumed: tuple[float, float] | None = None,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Platform:
     """Fill in the links between devices of one node that the platform leaves open.
 
@@ -77,7 +78,7 @@ def measure_links(
     with memory of its own that is present, which have no link, neither a row of their own nor a
     fabric's, in that direction. What was measured before is found in the store, unless it shall be
     measured `again`. With `assumed` (latency, bandwidth) a link between two CPU devices of which
-    nothing is known is taken to have these.
+    nothing is known is taken to have these. `tell` hears how many links are known, of how many.
 
     Returns
     -------
@@ -96,12 +97,14 @@ def measure_links(
     for device in platform.devices:
         if device.rpc is not None and any(device in pair for pair in pairs):
             boards[device.name] = measure_rpc_device(device, store, again=again)
-    links = [
-        _board_link(a, b, boards)
-        if a.name in boards or b.name in boards
-        else _link(platform, a, b, None if again else store, known, assumed)
-        for a, b in pairs
-    ]
+    links: list[Link] = []
+    for a, b in pairs:
+        tell(len(links), len(pairs))
+        links.append(
+            _board_link(a, b, boards)
+            if a.name in boards or b.name in boards
+            else _link(platform, a, b, None if again else store, known, assumed)
+        )
     for key, figures in known.items():
         store.add_link(key, *figures)
     return replace(platform, links=(*platform.links, *links)) if links else platform

@@ -9,7 +9,7 @@ import pytest
 
 from docs.site import assemble, check, drawings
 from docs.site.results_pages import html_table
-from tests.serve.page.conftest import browser  # noqa: F401  (a fixture)
+from tests.browser import browser  # noqa: F401  (a fixture)
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "docs" / "site"

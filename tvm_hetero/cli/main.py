@@ -20,35 +20,7 @@ from typer.core import TyperGroup
 from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
 from tvm_hetero.cli.shared.interrupt import show_cursor
-from tvm_hetero.cli.verbs import (
-    adapt,
-    bench,
-    check,
-    choose,
-    cluster,
-    demo,
-    devices,
-    doctor,
-    generate,
-    load_test,
-    onnx_check,
-    partition,
-    place_layers,
-    plan,
-    power,
-    problem,
-    record,
-    refine,
-    relay_check,
-    run,
-    schedule,
-    serve,
-    show,
-    simulate,
-    solvers,
-    tune,
-    zoo,
-)
+from tvm_hetero.cli.verb_table import VERBS, VerbTable
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.processes.signals import INTERRUPTED, the_watch
 from tvm_hetero.processes.torch_import import hide_torch
@@ -61,6 +33,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 class Verbs(TyperGroup):
     """The group of all verbs; turns exceptions into messages and exit statuses."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "commands": None})
+        self.commands = VerbTable()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All verbs, in the order of the help; none is loaded."""
+        return list(VERBS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The verbs with a line each, as the help shows them; none is loaded."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Accept ``--debug`` after the verb too, where people who need it will add it."""
@@ -151,35 +136,6 @@ def options(
     ] = False,
 ) -> None:
     """Options of every verb."""
-
-
-app.command("devices")(devices.devices)
-app.command("partition")(partition.partition)
-app.command("run")(run.run)
-app.command("serve")(serve.serve)
-app.command("load-test")(load_test.load_test)
-app.command("adapt")(adapt.adapt)
-app.command("cluster")(cluster.cluster)
-app.command("generate")(generate.generate)
-app.command("bench")(bench.bench)
-app.command("problem")(problem.problem)
-app.command("record")(record.record)
-app.command("refine")(refine.refine)
-app.command("plan")(plan.plan)
-app.command("place-layers")(place_layers.place_layers)
-app.command("power")(power.power)
-app.command("choose")(choose.choose)
-app.command("simulate")(simulate.simulate)
-app.command("schedule")(schedule.schedule)
-app.command("check")(check.check)
-app.command("onnx-check")(onnx_check.onnx_check)
-app.command("relay-check")(relay_check.relay_check)
-app.command("show")(show.show)
-app.command("solvers")(solvers.solvers)
-app.command("tune")(tune.tune)
-app.command("zoo")(zoo.zoo)
-app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ def build(
     single: bool = True,
     network: Network | None = None,
     adaptable: bool = False,
+    tell: Callable[[int, int], None] | None = None,
 ) -> Executable:
     """Compile an annotated module, or a placed model.
 
@@ -71,6 +72,8 @@ def build(
         its kernels, so that its other parts find them compiled.
     adaptable : whether other plans are to be made of it while it runs: kernels are compiled for all
         devices, and the module is kept.
+    tell : hears, in any thread, how many kernels are compiled, of how many that are begun; of those
+        that are found compiled it hears nothing.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def build(
         kernels |= _unused_kernels(network, platform, used)
     choices = {(choice.kernel, choice.device): choice for choice in choices_of(model.placed)}
     known = {} if network is None else network.scheduled
-    libraries = _libraries(kernels, platform, choices, known)
+    libraries = _libraries(kernels, platform, choices, known, tell)
     return Executable(
         problem=problem,
         schedule=model.schedule,
@@ -176,13 +179,14 @@ def _libraries(
     platform: Platform,
     choices: Choices,
     known: dict[str, Scheduled],
+    tell: Callable[[int, int], None] | None,
 ) -> dict[str, Path]:
     """Compile what each device needs; kernels of which `choices` says nothing are added to it.
 
     While one device's kernels are compiled, the next one's are scheduled.
     """
     libraries = {}
-    with Compiler() as compiler:
+    with Compiler(tell) as compiler:
         for name, functions in kernels.items():
             target = device_target(platform.device(name))
             scheduled = schedule_kernels(functions, target, known.setdefault(str(target), {}))

@@ -8,12 +8,14 @@ together. Who has scheduled one device's kernels begins their library and goes o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
+from typing import Any
 
 import tvm
 
@@ -52,11 +54,16 @@ class _Begun:
 
 
 class Compiler:
-    """Compiles libraries side by side; a context that leaves no thread and no file behind."""
+    """Compiles libraries side by side; a context that leaves no thread and no file behind.
 
-    def __init__(self) -> None:
+    `tell` hears in any thread how many kernels are compiled, of how many that are begun.
+    """
+
+    def __init__(self, tell: Callable[[int, int], None] | None = None) -> None:
         self._pool = ThreadPoolExecutor(cores_at_once())
         self._begun: dict[Path, _Begun] = {}
+        self._tell, self._counting = tell, Lock()
+        self._kernels = self._compiled = 0
 
     def __enter__(self) -> Compiler:
         return self
@@ -90,11 +97,23 @@ class Compiler:
         objects: dict[str, Future[Path]] = {}
         self._begun[path] = _Begun(target, folder, objects)
         if not has_objects(target):
-            whole = self._pool.submit(_compile_whole, kernels, target, folder / path.name)
-            objects[_WHOLE] = whole
+            objects[_WHOLE] = self._submit(_compile_whole, kernels, target, folder / path.name)
             return
         for symbol in sorted(kernels, key=lambda symbol: (-len(texts[symbol]), symbol)):
-            objects[symbol] = self._pool.submit(compile_object, kernels[symbol], target)
+            objects[symbol] = self._submit(compile_object, kernels[symbol], target)
+
+    def _submit(self, work: Callable[..., Path], *given: Any) -> Future[Path]:
+        with self._counting:
+            self._kernels += 1
+        future = self._pool.submit(work, *given)
+        future.add_done_callback(self._note)
+        return future
+
+    def _note(self, _: Future[Path]) -> None:
+        with self._counting:
+            self._compiled += 1
+            if self._tell is not None:
+                self._tell(self._compiled, self._kernels)
 
     def finish(self) -> None:
         """Wait for all libraries; each appears whole.

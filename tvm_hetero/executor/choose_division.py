@@ -15,6 +15,7 @@ from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.executor.choose_variant import measure_executors
 from tvm_hetero.executor.compare_outputs import alike_limit, compare_outputs
 from tvm_hetero.executor.executor import Executor
+from tvm_hetero.executor.interleave import CountTold
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.util.units import format_seconds
 
@@ -22,13 +23,16 @@ DIVISIONS = "divisions"
 """The key of an artifact's decision under which the seconds of each division stand."""
 
 
-def quickest_division(executables: Sequence[Executable]) -> Executable:
+def quickest_division(
+    executables: Sequence[Executable], tell: CountTold = lambda _done, _total: None
+) -> Executable:
     """The executable whose batches are shortest here; its decision tells of all.
 
     Parameters
     ----------
     executables : of one model for one objective, each for other devices of this machine; of equals
         the first is chosen.
+    tell : hears of the runs.
 
     Raises
     ------
@@ -41,7 +45,7 @@ def quickest_division(executables: Sequence[Executable]) -> Executable:
             for each in executables
         }
         compare_outputs(executors, alike_limit(executables[0]))
-        measured = measure_executors(executors, executables[0].schedule.kind)
+        measured = measure_executors(executors, executables[0].schedule.kind, tell)
     best = min(range(len(executables)), key=lambda i: list(measured.values())[i])
     chosen = executables[best]
     return replace(chosen, decision={**(chosen.decision or {}), DIVISIONS: measured})

@@ -20,7 +20,7 @@ from tvm_hetero.artifact.executable import PARTITION, SINGLE, Executable
 from tvm_hetero.errors import ArtifactError, PlatformError
 from tvm_hetero.executor.compare_outputs import alike_limit, compare_outputs
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.executor.interleave import Runner, measure_in_turns
+from tvm_hetero.executor.interleave import CountTold, Runner, measure_in_turns
 from tvm_hetero.util.units import format_seconds
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def with_decision(executable: Executable, decision: Decision) -> Executable:
     return replace(executable, default=decision.chosen, decision=decision.as_dict())
 
 
-def compare(executable: Executable) -> Decision:
-    """Measure the variants of an executable in turns (see `decide`)."""
+def compare(executable: Executable, tell: CountTold = lambda _done, _total: None) -> Decision:
+    """Measure the variants of an executable in turns (see `decide`); `tell` hears of the runs."""
     kind = executable.schedule.kind
     reason = _obstacle(executable)
     if reason:
@@ -112,7 +112,7 @@ def compare(executable: Executable) -> Decision:
             reason = f"it was built for a machine that is not here: {error}"
             return Decision(PARTITION, kind, reason=reason)
         difference = compare_outputs(executors, alike_limit(executable))
-        measured = measure_executors(executors, kind)
+        measured = measure_executors(executors, kind, tell)
     # Of equals the simpler one: it leaves the other devices free.
     chosen = PARTITION if measured[PARTITION] < measured[SINGLE] else SINGLE
     known = difference if difference is not None and math.isfinite(difference) else None
@@ -134,18 +134,22 @@ def _obstacle(executable: Executable) -> str:
     return ""
 
 
-def measure_executors(executors: Mapping[str, Executor], kind: str) -> dict[str, float]:
-    """Median seconds per batch of each executor, on the same inputs."""
+def measure_executors(
+    executors: Mapping[str, Executor],
+    kind: str,
+    tell: CountTold = lambda _done, _total: None,
+) -> dict[str, float]:
+    """Median seconds per batch of each executor, on the same inputs; `tell` hears of the runs."""
     inputs = next(iter(executors.values())).inputs_that_run()
     once = sum(min(each.benchmark(inputs, repeat=2, warmup=1)) for each in executors.values())
     if kind == "throughput":
         batches = _as_many(BATCHES, once * SAMPLES)
         runners = {name: _stream(each, inputs, batches) for name, each in executors.items()}
-        statistics = measure_in_turns(runners, SAMPLES, warmup=0)
+        statistics = measure_in_turns(runners, SAMPLES, 0, tell)
     else:
         runners = {name: _runs(each, inputs) for name, each in executors.items()}
         repeat = _as_many(RUNS, once)
-        statistics = measure_in_turns(runners, repeat, min(WARMUP, repeat))
+        statistics = measure_in_turns(runners, repeat, min(WARMUP, repeat), tell)
     return {name: each.median for name, each in statistics.items()}
 
 

@@ -13,6 +13,8 @@ from tvm_hetero.util.statistics import Statistics, summarize
 
 # Takes a number of runs, returns the seconds of each.
 Runner = Callable[[int], list[float]]
+# Told how many runs are done, of how many.
+CountTold = Callable[[int, int], None]
 _TURN = 5  # runs of one runner before the next one's turn
 # Threads of ONNX Runtime spin for a while after a run (for the next one), on cores that the next
 # runner wants: without a pause it ran up to twice as long, with this one it did not.
@@ -20,9 +22,15 @@ _PAUSE = 0.05
 
 
 def measure_in_turns(
-    runners: Mapping[str, Runner], repeat: int, warmup: int
+    runners: Mapping[str, Runner],
+    repeat: int,
+    warmup: int,
+    tell: CountTold = lambda _done, _total: None,
 ) -> dict[str, Statistics]:
-    """Measure several runners `repeat` times each, after `warmup` runs that do not count."""
+    """Measure several runners `repeat` times each, after `warmup` runs that do not count.
+
+    `tell` is called between turns, with the runs that count.
+    """
     for run in runners.values():
         if warmup:
             run(warmup)
@@ -32,4 +40,5 @@ def measure_in_turns(
             time.sleep(_PAUSE)
             run(1)  # not counted: its caches are another runner's
             samples[name].extend(run(min(_TURN, left)))
+            tell(sum(map(len, samples.values())), repeat * len(runners))
     return {name: summarize(seconds) for name, seconds in samples.items()}

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -31,6 +31,8 @@ from tvm_hetero.util.statistics import quantile
 
 # 1.4826 times the median absolute deviation is the standard deviation of normal noise.
 _MAD = 1.4826
+# Requests after which it is told how many there were.
+_TOLD = 64
 
 
 @dataclass(frozen=True)
@@ -95,15 +97,20 @@ class StreamReplay:
         return quantile(sorted(self.latencies), fraction)
 
 
-def replay_stream(policy: Policy, setting: Setting, stream: Stream) -> StreamReplay:
-    """Let a policy drive a stream.
+def replay_stream(
+    policy: Policy,
+    setting: Setting,
+    stream: Stream,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> StreamReplay:
+    """Let a policy drive a stream; `tell` hears now and then how many requests have entered.
 
     Raises
     ------
     UsageError
         If the policy proposes something that is no configuration of these blocks and places.
     """
-    return _Run(policy, setting, stream).run()
+    return _Run(policy, setting, stream).run(tell)
 
 
 class _Run:
@@ -122,9 +129,11 @@ class _Run:
         self.proposal = proposal
         self.adopt(proposal, 0)
 
-    def run(self) -> StreamReplay:
+    def run(self, tell: Callable[[int, int], None]) -> StreamReplay:
         """All requests, one after the other."""
         for q in range(self.stream.requests):
+            if q % _TOLD == 0:
+                tell(q, self.stream.requests)
             entry = self.entry(q)
             while self.waiting and self.waiting[0][0] <= entry:
                 self.report(self.waiting.pop(0)[1], q)

@@ -26,7 +26,7 @@ class Job:
     ----------
     module, platform : as the last step left them; no one else's are changed.
     options, model : what is asked, and what knows the costs.
-    progress : told while kernels are measured.
+    progress : told of each phase as it begins, of 0 parts, and while kernels are measured.
     tasks, graph : of the lowered module.
     narrow : the kernels that there are in bfloat16, where that is asked for, by name.
     unable : why there are none on this platform.

@@ -78,7 +78,7 @@ def make_problem(
     platform : with measured costs, links that it leaves open are measured too; other cost models
         are for devices that may be elsewhere.
     options : its objective, cost model, annotations and convolutions matter here.
-    progress : told while kernels are measured.
+    progress : told of each phase (of 0 parts), and while kernels are measured.
 
     Raises
     ------

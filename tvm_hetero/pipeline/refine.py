@@ -42,7 +42,7 @@ def refine(
     ----------
     executable : of estimated costs; only such keep their module.
     time_limit, seed : for the solver.
-    progress : told while the network is measured.
+    progress : told while the network is measured, and of solving as it begins (of 0 parts).
     costs : what measures it; by default with the user's store.
 
     Raises
@@ -63,6 +63,8 @@ def refine(
     problem = replace(executable.problem, platform=platform)
     problem = expected_costs(module, measuring.refine(module, problem, progress))
     measured = time.perf_counter()
+    if progress is not None:
+        progress("solve", 0, 0)
     options = Options(time_limit=time_limit, seed=seed, gap=MEASURED_GAP)
     schedule = prefer_fewer_transfers(problem, solve(problem, "auto", options))
     solved = time.perf_counter()

@@ -275,6 +275,8 @@ def run_phases(job: Job, phases: Sequence[Phase]) -> None:
     for phase in phases:
         if not phase.wanted(job):
             continue
+        if job.progress is not None:
+            job.progress(phase.name, 0, 0)
         start = time.perf_counter()
         with nullcontext() if phase.is_free else TVM_STATE:
             for step in phase.steps:

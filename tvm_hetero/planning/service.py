@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tvm_hetero.errors import UsageError
@@ -44,6 +44,8 @@ from tvm_hetero.problem.objective import Resource
 
 # A rest of up to this part of a chunk goes by steps.
 _REST = 8
+# Tokens after which it is told how many there are.
+_TOLD = 1024
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,15 @@ class ServiceOutcome:
 
 
 def play(
-    service: Service, requests: Sequence[ServiceRequest], seconds: float, warmup: float = 0.0
+    service: Service,
+    requests: Sequence[ServiceRequest],
+    seconds: float,
+    warmup: float = 0.0,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ServiceOutcome:
     """Serve requests, and look at what happens from `warmup` to `seconds`.
+
+    `tell` hears now and then how many tokens are made, of all that are asked for.
 
     Raises
     ------
@@ -155,7 +163,7 @@ def play(
             f"expected a warm-up of at least 0 and below the {seconds:g} s of the simulation, "
             f"got {warmup:g}"
         )
-    return _Play(service, requests, (warmup, seconds)).run()
+    return _Play(service, requests, (warmup, seconds), tell).run()
 
 
 def steady_rate(service: Service, seconds: float, warmup: float) -> float:
@@ -209,9 +217,15 @@ class _Play:
     """One simulation."""
 
     def __init__(
-        self, service: Service, requests: Sequence[ServiceRequest], window: tuple[float, float]
+        self,
+        service: Service,
+        requests: Sequence[ServiceRequest],
+        window: tuple[float, float],
+        tell: Callable[[int, int], None],
     ) -> None:
         self.service = service
+        self.tell, self.made = tell, 0
+        self.asked = sum(request.output for request in requests)
         resources = set(service.step.resources).union(*(r.resources for r in service.chunks))
         self.clock = Clock(resources, window)
         self.groups = [_ServiceGroup([None] * service.batch) for _ in range(service.groups)]
@@ -302,6 +316,9 @@ class _Play:
     def _token(self, group: _ServiceGroup, served: Served) -> None:
         now = self.clock.now
         served.made += 1
+        self.made += 1
+        if self.made % _TOLD == 0:
+            self.tell(self.made, self.asked)
         served.missing = 1
         served.last = now
         if served.made == 1:

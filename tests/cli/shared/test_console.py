@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tvm_hetero.cli.shared.console import Steps, _moving_line, chart_width
+from tvm_hetero.cli.shared.console import Steps, chart_width
 
 
 @pytest.mark.parametrize(("columns", "width"), [(20, 60), (77, 77), (500, 140)])
@@ -53,27 +53,11 @@ def test_a_failed_step_is_not_printed_as_done(capsys: pytest.CaptureFixture[str]
     assert steps.count == 0
 
 
-def test_a_line_that_moves_says_how_much_time_is_left_once_it_is_known() -> None:
-    now = [0.0]
-    line = _moving_line(to_stderr=True)
-    line.get_time = lambda: now[0]
-    task = line.add_task("measure", total=None)
-    (column,) = [each for each in line.columns if type(each).__name__ == "TimeLeft"]
-    line.update(task, completed=0, total=10)
-    assert str(column.render(line.tasks[0])) == ""
-    for done in range(1, 5):
-        now[0] += 2.0
-        line.update(task, completed=done)
-    assert str(column.render(line.tasks[0])) == "about 12 s left"
-
-
-def test_a_line_without_parts_says_what_its_limit_leaves() -> None:
-    line = _moving_line(to_stderr=True)
-    line.get_time = lambda: now[0]
-    now = [0.0]
-    (column,) = [each for each in line.columns if type(each).__name__ == "TimeLeft"]
-    for most, left in ((30.0, "at most 25 s left"), (3.0, "at most 0 s left"), (None, "")):
-        now[0] = 0.0
-        task = line.add_task("solve", total=None, most=most)
-        now[0] = 5.0
-        assert str(column.render(line.tasks[task])) == left
+def test_what_is_counted_or_has_no_parts_is_no_line_of_a_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Steps().live("Partition") as step:
+        step.counter("runs")(1, 2)
+        step.begin("solve", 5.0)
+        step.progress("lower", 0, 0)
+    assert capsys.readouterr().out == ""

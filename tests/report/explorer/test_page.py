@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.browser import browser as browser
 from tests.cli.invoke import tvm_hetero
 from tests.report import samples
 from tests.serve.page.browser_page import BrowserPage
-from tests.serve.page.conftest import browser as browser
 from tvm_hetero.check import check_schedule
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.retime import retime

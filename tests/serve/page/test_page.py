@@ -53,7 +53,7 @@ def all_parts(live):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(live, open_page, scheme):
+def test_axe_finds_nothing(live, open_page, scheme):
     view = open_page(live.url + "/", color_scheme=scheme)
     view.until("document.querySelectorAll('#trouble tbody tr').length >= 2")
     view.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")

@@ -130,11 +130,13 @@ def compare_recorded(steps: Steps, path: Path, wish: AdaptWish) -> PolicyCompari
     outcomes = []
     for name in names:
         with steps.step(f"Replay {name}") as step:
-            outcomes.append(replay_policy(trial, name))
+            outcomes.append(replay_policy(trial, name, step.counter("requests")))
             step.note = f"{outcomes[-1].trials} trials, {outcomes[-1].switches} switches"
     disturbed = trial.places[trial.place].name
     title = f"{recording.name}, {len(trial.places)} places, {trial.scenario} on {disturbed}"
-    return PolicyComparison(title, trial.spans, best_rates(trial), outcomes)
+    with steps.live("Look for the best", of=path):
+        best = best_rates(trial)
+    return PolicyComparison(title, trial.spans, best, outcomes)
 
 
 def _scenario(recording: Recording, wanted: str) -> str:
@@ -173,7 +175,7 @@ def compare_live(steps: Steps, path: Path, wish: AdaptWish) -> PolicyComparison:
         raise UsageError("--places is for a recording; an artifact has the places of its platform")
     names = wish.names(_LIVE, (NO_POLICY,))
     _refuse_what_never_adapts(path)
-    with steps.step("Load artifact") as step:
+    with steps.step("Load artifact", of=path) as step:
         executable = load_artifact(path)
         PlanFactory(executable)  # refuses what was not built for it
         step.note = str(path)
@@ -181,7 +183,7 @@ def compare_live(steps: Steps, path: Path, wish: AdaptWish) -> PolicyComparison:
     some = DisturbedSpans(1, ())
     trial = LiveTrial(executable, _inputs(path, wish), kind, wish.place, some, wish.alpha)
     check_disturbance(kind, trial.core)
-    with steps.step("Measure in quiet") as step:
+    with steps.step("Measure in quiet", of=path) as step:
         pace = measure_pace(trial)
         step.note = f"{pace:.4g} requests a second"
     trial = replace(trial, spans=wish.spans(wish.requests or math.ceil(_SECONDS * pace)))
@@ -191,8 +193,9 @@ def compare_live(steps: Steps, path: Path, wish: AdaptWish) -> PolicyComparison:
             tell = _progress(step.progress, trial.spans.requests)
             outcomes.append(stream_policy(trial, name, tell))
             step.note = f"{outcomes[-1].trials} trials, {outcomes[-1].switches} switches"
-    with steps.step("Look for the best"):
-        best = measure_best(trial, TRIED if wish.best_of is None else wish.best_of)
+    with steps.step("Look for the best") as step:
+        tried = TRIED if wish.best_of is None else wish.best_of
+        best = measure_best(trial, tried, step.counter("configurations"))
     place = trial.places[trial.place].name
     title = f"{executable.problem.name}, {len(trial.places)} places, {kind} on {place}, live"
     return PolicyComparison(title, trial.spans, best, outcomes)

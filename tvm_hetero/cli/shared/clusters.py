@@ -30,7 +30,7 @@ ClusterOption = Annotated[
 @contextmanager
 def start_nodes(steps: Steps, where: str) -> Iterator[RunningCluster]:
     """Step: start the nodes of a cluster; they end with the block."""
-    with steps.step("Start nodes") as step:
+    with steps.step("Start nodes", of=where) as step:
         from tvm_hetero.cluster.driver import Cluster
 
         running = Cluster(where)
@@ -70,11 +70,11 @@ def place_executor(steps: Steps, artifact: Path, where: str) -> Iterator[Cluster
     from tvm_hetero.cluster.executor import ClusterExecutor
     from tvm_hetero.cluster.replan import ScheduledModel
 
-    with steps.step("Load artifact") as step:
+    with steps.step("Load artifact", of=artifact) as step:
         whole = ScheduledModel.load(artifact)
         step.note = str(artifact)
     with start_nodes(steps, where) as running:
-        with steps.step("Place parts") as step:
+        with steps.step("Place parts", of=where) as step:
             executor = ClusterExecutor(running, whole)
             step.note = f"on {', '.join(executor.nodes)}"
         with executor:
@@ -87,11 +87,11 @@ def place_decoder(steps: Steps, folder: Path, where: str) -> Iterator[ClusterDec
     """Steps: start a cluster and place a decoder on its nodes."""
     from tvm_hetero.cluster.decoder import ClusterDecoder, load_placed
 
-    with steps.step("Load decoder") as step:
+    with steps.step("Load decoder", of=folder) as step:
         facts, step_plan, prefill = load_placed(folder)
         step.note = str(folder)
     with start_nodes(steps, where) as running:
-        with steps.step("Place parts") as step:
+        with steps.step("Place parts", of=where) as step:
             decoder = ClusterDecoder(
                 running, step_plan, prefill, groups=facts.groups, stop=facts.eos, facts=facts
             )
@@ -105,7 +105,7 @@ def survey_nodes(steps: Steps, running: RunningCluster) -> Platform:
     """Step: the platform of all nodes."""
     from tvm_hetero.cluster.survey import survey
 
-    with steps.step("Measure network") as step:
+    with steps.step("Measure network", of=", ".join(running.nodes)) as step:
         platform = survey(running)
         step.note = _network(platform.fabrics)
     return platform

@@ -15,13 +15,13 @@ from typing import Any
 
 import typer
 
+from tvm_hetero.cli.shared.moving_line import begin_task, moving_line, text_width
 from tvm_hetero.errors import LIST_LINE
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.util.untrusted_names import printable, printable_lines
 
 Progress = Callable[[str, int, int], None]
 _TITLE = 26  # columns for the title of a step
-_WIDEST = 60  # columns for what a running step is at
 _CHART = (60, 140)  # columns of a chart: fewer cannot be read, more are too far apart
 
 
@@ -73,25 +73,34 @@ class Steps:
         )
 
     @contextmanager
-    def step(self, title: str, most: float | None = None) -> Iterator[ConsoleStep]:
+    def step(self, title: str, most: float | None = None, of: object = "") -> Iterator[ConsoleStep]:
         """A step: shown while it runs (on a terminal), printed with its seconds when done."""
-        with self.live(title, most) as step:
+        with self.live(title, most, of) as step:
             start = time.perf_counter()
             yield step
             seconds = time.perf_counter() - start
         self.record(title, seconds, step.note)
 
     @contextmanager
-    def live(self, title: str, most: float | None = None) -> Iterator[ConsoleStep]:
+    def live(self, title: str, most: float | None = None, of: object = "") -> Iterator[ConsoleStep]:
         """Show `title` and its progress while the block runs; print nothing afterwards.
 
-        `most` is how many seconds it may take, where it has a limit.
+        Parameters
+        ----------
+        most : how many seconds it may take, where it has a limit.
+        of : what its time depends on, such as a file; without parts or a limit, how much time is
+            left is said by what the step took of it the last time.
         """
         if not self.on_terminal():
             yield ConsoleStep(self)
             return
-        with _moving_line(self.quiet) as line:
-            yield ConsoleStep(self, line, line.add_task(title, total=None, most=most))
+        from tvm_hetero.cli.shared.step_times import last_time, remember
+
+        key = f"{title}: {of}"
+        with moving_line(self.quiet) as line:
+            start = time.perf_counter()
+            yield ConsoleStep(self, line, begin_task(line, title, most, last_time(key)))
+        remember(key, time.perf_counter() - start)
 
     def on_terminal(self) -> bool:
         """Whether somebody looks on, and lines can be renewed."""
@@ -111,45 +120,34 @@ class ConsoleStep:
         self._named: set[str] = set()
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """`done` of `total` parts are done; `what` is being worked on."""
-        text = printable(what, _WIDEST)
-        if self._line is not None:
-            self._line.update(self._task, description=text, completed=done, total=total or None)
+        """`done` of `total` parts are done (0: not known); `what` is being worked on."""
+        text = printable(what, text_width())
+        if not total:
+            self.begin(what)
+        elif self._line is not None:
+            self._line.update(self._task, description=text, completed=done, total=total)
         elif text not in self._named:
             self._named.add(text)
-            self._steps.say(f"     ({text}: {total})" if total else f"     ({text})")
+            self._steps.say(f"     ({text}: {total})")
+
+    def counter(self, what: str) -> Callable[[int, int], None]:
+        """`progress` of one kind of work, which a log has named by the step's title already."""
+        if self._line is None:
+            return lambda _done, _total: None
+        return lambda done, total: self.progress(what, done, total)
+
+    def begin(self, what: str, most: float | None = None) -> None:
+        """Of several kinds of work in this step the next one, whose parts are not known (yet).
+
+        `most` is how many seconds it may take, where it has a limit. A log does not tell of it.
+        """
+        if self._line is not None:
+            self._line.remove_task(self._task)
+            self._task = begin_task(self._line, printable(what, text_width()), most)
 
     def tell(self, text: str) -> None:
         """What is being done now: on a terminal in the moving line, else a line on stderr."""
         if self._line is not None:
-            self._line.update(self._task, description=printable(text, _WIDEST))
+            self._line.update(self._task, description=printable(text, text_width()))
         else:
             typer.secho(f"     {printable(text, limit=None)}", err=True)
-
-
-def _moving_line(to_stderr: bool) -> Any:
-    """A rich progress line without markup, which vanishes when it is done.
-
-    How much time is left is what the parts that are done say; where there are none, what the limit
-    says, and where there is none, nothing.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
-    from rich.progress import Progress as Line
-    from rich.progress import ProgressColumn as Column
-    from rich.progress import TimeElapsedColumn as Elapsed
-    from rich.text import Text
-
-    class TimeLeft(Column):
-        """As the columns of rich, but silent where nothing is known."""
-
-        def render(self, task: Any) -> Text:
-            left, most = task.time_remaining, task.fields.get("most")
-            if most is not None and task.total is None:
-                return Text(f"at most {max(0.0, most - (task.elapsed or 0.0)):.0f} s left")
-            return Text("" if not left else f"about {left:.0f} s left")
-
-    text = TextColumn("{task.description}", markup=False)
-    console = Console(stderr=to_stderr)
-    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), Elapsed(), TimeLeft())
-    return Line(*columns, console=console, transient=True)

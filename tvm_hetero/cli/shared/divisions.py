@@ -155,7 +155,8 @@ def _keep_quickest(
     from tvm_hetero.executor.choose_division import DIVISIONS, divisions_text, quickest_division
 
     with steps.step("Compare divisions") as step:
-        best = quickest_division([executable for _, executable in tried])
+        executables = [executable for _, executable in tried]
+        best = quickest_division(executables, step.counter("runs"))
         assert best.decision is not None
         step.note = divisions_text(best.decision[DIVISIONS], best.problem.platform)
     return next(result for result, each in tried if each.problem is best.problem), best

@@ -20,7 +20,7 @@ def load_executor(
 
     if input_file is not None and has_sizes(artifact):
         return _load_size(steps, artifact, variant, input_file)
-    with steps.step("Load artifact") as step:
+    with steps.step("Load artifact", of=artifact) as step:
         from tvm_hetero.executor.executor import load
 
         executor = load(artifact, variant)
@@ -42,7 +42,7 @@ def load_streaming(
     from tvm_hetero.decoders.load import load
     from tvm_hetero.online.live.adaptive_executor import AdaptiveExecutor
 
-    with steps.step("Load artifact") as step:
+    with steps.step("Load artifact", of=artifact) as step:
         executor = load(artifact, variant, adapt=policy, alpha=alpha, on_event=tell)
         assert isinstance(executor, AdaptiveExecutor)
         step.note = f"{artifact}, adapted by {policy}"
@@ -56,7 +56,7 @@ def _load_size(steps: Steps, artifact: Path, variant: str | None, input_file: Pa
     from tvm_hetero.cli.shared.measure import read_inputs
 
     inputs = read_inputs(input_file)
-    with steps.step("Load size") as step:
+    with steps.step("Load size", of=artifact) as step:
         from tvm_hetero.sizes.axes import size_name
         from tvm_hetero.sizes.executor import SizedExecutor
 

@@ -116,7 +116,7 @@ def build_given(
     from tvm_hetero.pipeline.given_plan import place_given
 
     refuse_without_linker(given.problem.platform)
-    with steps.live("Partition"):
+    with steps.live("Partition", of=given.problem.name):
         result = place_given(module, given.problem, given.schedule, how)
     for title, seconds in result.seconds.items():
         steps.record(title.capitalize(), seconds)

@@ -39,7 +39,7 @@ def import_model(
     if params is not None:
         known = ", ".join(RELAY_SUFFIXES)
         raise UsageError(f"--params is for saved Relay modules ({known}), not for {model}")
-    with steps.step("Read model") as step:
+    with steps.step("Read model", of=model) as step:
         from tvm_hetero.frontends.onnx.load import load_model
 
         # What is wrong with the file, its shapes or the options is said at once.
@@ -52,7 +52,7 @@ def import_model(
         from tvm_hetero.frontends.onnx.source import note_source
 
         step.note = f"TVM {tvm.__version__}"
-    with steps.step("Import model") as step:
+    with steps.step("Import model", of=model) as step:
         module = import_checked(loaded, model.stem, random_weights=random_weights)
         module = note_source(module, model, shapes, values, random_weights)
         weights = "" if random_weights is None else f", random weights of seed {random_weights}"
@@ -77,7 +77,7 @@ def import_encoder(
         from tvm_hetero.passes.attributes import INPUT_NAMES
 
         step.note = f"TVM {tvm.__version__}"
-    with steps.step("Import model") as step:
+    with steps.step("Import model", of=folder) as step:
         module = encoder_from_huggingface(folder, shapes=shapes)
         names = module["main"].attrs[INPUT_NAMES]
         sizes = ("x".join(str(int(extent)) for extent in p.ty.shape) for p in module["main"].params)
@@ -118,7 +118,7 @@ def import_relay(
         from tvm_hetero.frontends.relay import from_json
 
         step.note = f"TVM {tvm.__version__}"
-    with steps.step("Import model") as step:
+    with steps.step("Import model", of=model) as step:
         module = from_json(model, params)
         kept = len(module["main"].params)
         step.note = f"{model.name}, {kept} input{'s' * (kept != 1)}"

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
     import tvm
 
     from tvm_hetero.artifact.executable import Executable
-    from tvm_hetero.cli.shared.console import Steps
+    from tvm_hetero.cli.shared.console import ConsoleStep, Progress, Steps
     from tvm_hetero.cost_models.protocol import CostModel
     from tvm_hetero.pipeline.options import PartitionOptions
     from tvm_hetero.pipeline.partition import Partition
     from tvm_hetero.platform.model import Platform
+
+
+# The phase of `tvm_hetero.pipeline.steps` that has a limit.
+SOLVE = "solve"
 
 
 def partition_module(
@@ -29,7 +33,7 @@ def partition_module(
 
     refuse_without_linker(platform)
     with steps.live("Partition") as live:
-        result = partition(module, platform, how, live.progress)
+        result = partition(module, platform, how, tell_phases(live, how.time_limit))
     names = ", ".join(platform.names)
     tasks = f"{len(result.problem.tasks)} tasks, {result.kernels} distinct kernels on {names}"
     for i, (title, seconds) in enumerate(result.seconds.items()):
@@ -55,6 +59,18 @@ def quantize_module(
     note = promise.reason if promise is not None else ""
     steps.record("Quantize", time.perf_counter() - start, note)
     return made
+
+
+def tell_phases(live: ConsoleStep, time_limit: float) -> Progress:
+    """What long work reports to: `live`, which is told when solving has to end, too."""
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what == SOLVE:
+            live.begin(what, time_limit)
+        else:
+            live.progress(what, done, total)
+
+    return tell
 
 
 def refuse_without_linker(platform: Platform) -> None:
@@ -84,7 +100,7 @@ def compile_artifact(
 
 def save_artifact(steps: Steps, executable: Executable, output: Path) -> None:
     """Step: write the artifact."""
-    with steps.step("Save") as step:
+    with steps.step("Save", of=output) as step:
         executable.save(output)
         step.note = str(output)
 
@@ -96,7 +112,7 @@ def compile_executable(steps: Steps, result: Partition, *, measure: bool = True)
     with steps.step("Compile") as step:
         # A stream may be adapted while it runs (`run --stream --adapt`), and a server gives a model
         # more and fewer cores (`serve`).
-        executable = build(result.placed, adaptable=True)
+        executable = build(result.placed, adaptable=True, tell=step.counter("kernels"))
         step.note = ", ".join(executable.variants)
     # What runs on several nodes does not run here, where it could be measured.
     here = len({device.node for device in result.problem.platform.devices}) == 1
@@ -111,7 +127,7 @@ def decide_default(steps: Steps, executable: Executable) -> Executable:
 
     neighbours = Neighbours()
     with steps.step("Decide by measuring") as step:
-        decision = compare(executable)
+        decision = compare(executable, step.counter("runs"))
         step.note = ", ".join(f"{k} {format_seconds(v)}" for k, v in decision.measured.items())
     colour = "yellow" if decision.chosen == SINGLE else None
     steps.say(printable(decision.text(), limit=None), colour)

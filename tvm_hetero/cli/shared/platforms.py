@@ -54,7 +54,7 @@ def measure_links(steps: Steps, platform: Platform, again: bool = False) -> Plat
     if not links.open_pairs(platform) and not links.open_copies(platform):
         return platform
     with steps.step("Measure links") as step:
-        platform = links.measure_links(platform, again=again)
+        platform = links.measure_links(platform, again=again, tell=step.counter("links"))
         known = ((k.src, k.dst, format_seconds(k.latency)) for k in platform.links)
         step.note = ", ".join(f"{src} → {dst} {latency}" for src, dst, latency in known)
     return platform

@@ -35,7 +35,7 @@ def load_reference(steps: Steps, artifact: Path, executor: Executor) -> OnnxRunt
     from tvm_hetero.cli.shared.measure import OnnxRuntime
     from tvm_hetero.frontends.onnx.source import source_model
 
-    with steps.step("Load ONNX Runtime") as step:
+    with steps.step("Load ONNX Runtime", of=artifact) as step:
         threads = count_cores(executor)
         model = source_model(read_manifest(artifact)["source"])
         step.note = f"{threads} threads"
@@ -72,7 +72,7 @@ def measure_against(
         runners[ONNXRUNTIME] = reference.runner(inputs)
     neighbours = Neighbours()
     with steps.step("Measure in turns") as step:
-        measured = measure.measure_in_turns(runners, repeat, warmup)
+        measured = measure.measure_in_turns(runners, repeat, warmup, step.counter("runs"))
         step.note = f"{', '.join(runners)}: {repeat} runs each after {warmup}"
     warning = neighbours.warning()
     if warning:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,11 @@ def run_on_cluster(
             inputs = measure.read_inputs(input_file)
         else:
             inputs = executor.random_inputs(seed)
-        with steps.step("Run"):
+        with steps.step("Run", of=artifact):
             outputs = [out.numpy() for out in executor.run(inputs, deadline=deadline)]
         with steps.step("Measure") as step:
             step.note = f"{repeat} runs after {warmup}, alone and in a pipeline"
-            latency, rate = _measured(executor, inputs, repeat, warmup)
+            latency, rate = _measured(executor, inputs, repeat, warmup, step.counter("runs"))
         nodes, lost = list(executor.nodes), dict(executor.cluster.lost)
     if output_file is not None:
         names = dict(zip(executor.outputs, outputs, strict=True))
@@ -64,20 +65,25 @@ def run_on_cluster(
 
 
 def _measured(
-    executor: ClusterExecutor, inputs: Any, repeat: int, warmup: int
+    executor: ClusterExecutor,
+    inputs: Any,
+    repeat: int,
+    warmup: int,
+    tell: Callable[[int, int], None],
 ) -> tuple[Statistics, float]:
     """Latency of requests alone, and requests a second of a pipeline of them."""
     from tvm_hetero.util.statistics import summarize
 
     seconds = []
     for number in range(warmup + repeat):
+        tell(number, warmup + 2 * repeat)
         begin = time.perf_counter()
         executor.run(inputs)
         if number >= warmup:
             seconds.append(time.perf_counter() - begin)
     begin = time.perf_counter()
-    for _ in executor.map([inputs] * repeat):
-        pass
+    for number, _ in enumerate(executor.map([inputs] * repeat), 1):
+        tell(warmup + repeat + number, warmup + 2 * repeat)
     return summarize(seconds), repeat / (time.perf_counter() - begin)
 
 

@@ -37,6 +37,7 @@ class StreamLog:
     ends : when each request ended.
     events : what a policy saw and did.
     idle : why nothing was adapted; failure : why the policy gave up; "" where that is not so.
+    lasts : for how long requests enter; 0: that is not known.
     """
 
     began: float = field(default_factory=time.monotonic)
@@ -44,6 +45,7 @@ class StreamLog:
     events: list[AdaptationEvent] = field(default_factory=list)
     idle: str = ""
     failure: str = ""
+    lasts: float = 0.0
 
     def note(self, event: AdaptationEvent) -> None:
         """One more event."""
@@ -98,7 +100,7 @@ def run_stream(
     steps: Steps, executor: Executor, inputs: Mapping[str, Any], seconds: float, log: StreamLog
 ) -> None:
     """Run inputs again and again for so many seconds; Ctrl-C ends it sooner."""
-    log.began = time.monotonic()
+    log.began, log.lasts = time.monotonic(), seconds
     end = log.began + seconds
     with _view(steps, log):
         try:
@@ -179,7 +181,8 @@ def _picture(log: StreamLog) -> Any:
 
     events = list(log.events)
     now = time.monotonic() - log.began
-    head = Text(f"{now:6.1f} s   {len(log.ends)} requests   {log.rate(1.0):.1f} a second")
+    left = f"   {max(0.0, log.lasts - now):.0f} s left" if log.lasts else ""
+    head = Text(f"{now:6.1f} s   {len(log.ends)} requests   {log.rate(1.0):.1f} a second{left}")
     if not events:
         return head
     latest = events[-1]

@@ -54,7 +54,7 @@ def measure_throughput(
     with steps.step("Measure throughput") as step:
         step.note = f"{SAMPLES} times {runs} runs, in a pipeline"
         runners = {name: _runner(executor, inputs, runs) for name, executor in executors.items()}
-        measured = measure_in_turns(runners, SAMPLES, warmup=0)
+        measured = measure_in_turns(runners, SAMPLES, 0, step.counter("streams"))
     warning = neighbours.warning()
     if warning:
         steps.say(warning, "yellow")

@@ -54,7 +54,7 @@ def bench(
         executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
         throughput = measure_throughput(steps, executors, inputs, repeat)
         energy = measure_energy(executors, inputs, repeat)
-        with steps.step("Trace"):
+        with steps.step("Trace", of=artifact):
             breakdown, _ = break_down_time(executor, inputs, single)
     measured, difference = comparison.measured, comparison.difference
     if json_output:

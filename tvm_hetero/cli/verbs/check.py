@@ -42,10 +42,11 @@ def check(
     from tvm_hetero.util.untrusted_names import printable
 
     steps = Steps()
-    answer, loaded = Schedule.load(schedule), Problem.load(problem)
-    if retimed is not None:
-        answer = retime(loaded, answer)
-    violations = check_schedule(loaded, answer)
+    with steps.live("Check", of=schedule):
+        answer, loaded = Schedule.load(schedule), Problem.load(problem)
+        if retimed is not None:
+            answer = retime(loaded, answer)
+        violations = check_schedule(loaded, answer)
     if violations:
         for violation in violations:
             steps.say(f"rule {violation.rule}: {printable(violation.text, limit=None)}")

@@ -23,12 +23,13 @@ def doctor(json_output: AsJson = False) -> None:
     from tvm_hetero.util.text_tables import count_noun
     from tvm_hetero.util.untrusted_names import printable
 
-    findings = examine()
+    steps = Steps(quiet=json_output)
+    with steps.live("Look around"):
+        findings = examine()
     faults = [finding for finding in findings if finding.is_fault]
     if json_output:
         typer.echo(json.dumps(finding_rows(findings)))
     else:
-        steps = Steps()
         for finding in findings:
             dots = "." * max(2, _ABOUT - len(finding.about))
             steps.say(f"{finding.about} {dots} {printable(finding.found, limit=None)}")

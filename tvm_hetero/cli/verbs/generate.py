@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +15,12 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
-from tvm_hetero.cli.shared.console import Steps
+from tvm_hetero.cli.shared.console import ConsoleStep, Steps
 from tvm_hetero.errors import RunError, UsageError
 from tvm_hetero.util.quote import quote
 
 if TYPE_CHECKING:
+    from tvm_hetero.cli.shared.token_stream import TokenStream
     from tvm_hetero.decoders.decoder import Decoder
     from tvm_hetero.generation.generate import Generation
     from tvm_hetero.serve.text.tokenizer import TextTokenizer
@@ -105,15 +109,16 @@ def generate(
         else place_decoder(steps, decoder, cluster)
     ) as loaded:
         live = TokenStream(len(asked), tokenizer, json_output) if stream else None
-        started = time.perf_counter()
-        made = loaded.generate(
-            asked,
-            max_new_tokens,
-            sampling=sampling,
-            stop=() if no_stop else stop,
-            told=None if live is None else live.tell,
-        )
-        seconds = time.perf_counter() - started
+        with _counted(steps, decoder, counted=not stream) as running:
+            started = time.perf_counter()
+            made = loaded.generate(
+                asked,
+                max_new_tokens,
+                sampling=sampling,
+                stop=() if no_stop else stop,
+                told=_told(live, running, len(asked) * max_new_tokens),
+            )
+            seconds = time.perf_counter() - started
     if live is not None:
         live.finish()
     if json_output:
@@ -123,6 +128,25 @@ def generate(
     failed = [each for each in made if each.error is not None]
     if failed:
         raise RunError(f"{len(failed)} of {len(made)} sequences failed: {failed[0].error}")
+
+
+def _counted(
+    steps: Steps, decoder: Path, *, counted: bool
+) -> AbstractContextManager[ConsoleStep | None]:
+    """The line that counts tokens, where they are not printed as they come."""
+    return steps.live("Generate", of=decoder) if counted else nullcontext()
+
+
+def _told(
+    live: TokenStream | None, running: ConsoleStep | None, most: int
+) -> Callable[[int, int], None] | None:
+    """Who hears of each token: the stream, or the line that counts them on a terminal."""
+    if live is not None:
+        return live.tell
+    if running is None:
+        return None
+    numbers, tell = count(1), running.counter("tokens")
+    return lambda _sequence, _token: tell(next(numbers), most)
 
 
 def _tokenizer(path: Path) -> TextTokenizer:
@@ -168,7 +192,7 @@ def _read_file(path: Path) -> list[list[int]]:
 
 def load_decoder(steps: Steps, path: Path, variant: str | None = None) -> Decoder:
     """Step: load a decoder and start its executors."""
-    with steps.step("Load decoder") as step:
+    with steps.step("Load decoder", of=path) as step:
         from tvm_hetero.decoders.decoder import Decoder
 
         decoder = Decoder.load(path, variant)

@@ -30,11 +30,13 @@ def onnx_check(
     from tvm_hetero.frontends.onnx.check import onnx_check as look
 
     shapes, values = options.parse_shapes(shape), options.parse_values(value)
-    report = look(model, shapes=shapes, values=values)
+    steps = Steps(quiet=json_output)
+    with steps.live("Check", of=model):
+        report = look(model, shapes=shapes, values=values)
     if json_output:
         typer.echo(json.dumps(asdict(report)))
     else:
-        _say(Steps(), report)
+        _say(steps, report)
     if report.problems:
         raise typer.Exit(REFUSED)
 

@@ -10,7 +10,12 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps, chart_width
-from tvm_hetero.cli.shared.partition_steps import compile_artifact, partition_json, say_kernels
+from tvm_hetero.cli.shared.partition_steps import (
+    compile_artifact,
+    partition_json,
+    say_kernels,
+    tell_phases,
+)
 
 
 def refine(
@@ -40,11 +45,12 @@ def refine(
     output = artifact if output is None else output
     options.check_writable(output, folder=True)
     steps = Steps(quiet=json_output)
-    with steps.step("Load artifact") as step:
+    with steps.step("Load artifact", of=artifact) as step:
         executable = load_artifact(artifact)
         step.note = str(artifact)
     with steps.live("Refine") as live:
-        result = refine_plan(executable, time_limit, seed, live.progress)
+        tell = tell_phases(live, time_limit)
+        result = refine_plan(executable, time_limit, seed, tell)
     for title, seconds in result.seconds.items():
         steps.record(title.capitalize(), seconds)
     refined = compile_artifact(steps, result, output, measure=not no_measure)

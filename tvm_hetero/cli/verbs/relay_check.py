@@ -31,11 +31,12 @@ def relay_check(
     from tvm_hetero.util.text_tables import count_noun
     from tvm_hetero.util.untrusted_names import printable
 
-    report = look(program)
+    steps = Steps(quiet=json_output)
+    with steps.live("Check", of=program):
+        report = look(program)
     if json_output:
         typer.echo(json.dumps({"operators": report.operators, "problems": report.problems}))
     else:
-        steps = Steps()
         listed = ", ".join(f"{name} x{count}" for name, count in report.operators.items())
         steps.say(printable(listed, limit=None))
         for problem in report.problems:

@@ -108,14 +108,15 @@ def run(
             inputs = measure.read_inputs(input_file)
         else:
             inputs = executor.inputs_that_run(seed)
-        with steps.step("Run"):
+        with steps.step("Run", of=artifact):
             executor.check_numerics = check_numerics
             outputs = [t.numpy() for t in executor.run(inputs, deadline=deadline)]
             executor.check_numerics = False  # what is measured does not look
         runner = measure.executor_runner(executor, inputs)
         with steps.step("Measure") as step:
             step.note = f"{repeat} runs after {warmup}"
-            measured = measure.measure_in_turns({executor.variant: runner}, repeat, warmup)
+            runners = {executor.variant: runner}
+            measured = measure.measure_in_turns(runners, repeat, warmup, step.counter("runs"))
         throughput = measure_throughput(steps, {executor.variant: executor}, inputs, repeat)
         if output_file is not None:
             names = dict(zip(executor.outputs, outputs, strict=True))

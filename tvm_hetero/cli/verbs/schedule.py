@@ -98,7 +98,7 @@ def schedule(
     options.check_writable(output)
     request = _request(robust, robust_goal, robust_samples)
     steps = Steps(quiet=json_output)
-    with few_collections(), steps.step("Load problem") as step:
+    with few_collections(), steps.step("Load problem", of=problem) as step:
         loaded = Problem.load(problem)
         step.note = f"{len(loaded.tasks)} tasks, {len(loaded.platform.devices)} devices"
     begin = _start(start, loaded)

@@ -80,7 +80,8 @@ def show(
         if out is not None:
             if schedule is None:
                 raise UsageError(f"{option}: only schedules and artifacts can be drawn")
-            write(out, schedule, problem)
+            with steps.live("Write", of=out):
+                write(out, schedule, problem)
             steps.say(f"wrote {out}", "green")
 
 
@@ -133,8 +134,12 @@ def _show_schedule(steps: Steps, schedule: Schedule, problem: Problem | None) ->
     steps.say(schedule_text(schedule, problem, chart_width()))
     if problem is None:
         steps.say("\nWith --problem: critical path, idle time by cause, and what would help.")
-    elif _explainable(schedule, problem):
-        steps.say("\n" + explain_text(explain(problem, schedule), schedule, problem))
+    else:
+        with steps.live("Explain", of=problem.name):
+            is_valid = _explainable(schedule, problem)
+            text = explain_text(explain(problem, schedule), schedule, problem) if is_valid else ""
+        if is_valid:
+            steps.say("\n" + text)
 
 
 def _explainable(schedule: Schedule, problem: Problem) -> bool:

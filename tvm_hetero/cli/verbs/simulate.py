@@ -97,7 +97,7 @@ def simulate(
     fitting, too_long = truncate_requests(requests, rows)
     with steps.step("Simulate") as step:
         until = seconds / 10 if warmup is None else warmup
-        outcome = play(service, fitting, seconds, until)
+        outcome = play(service, fitting, seconds, until, step.counter("tokens"))
         step.note = f"{len(fitting)} requests"
     if json_output:
         typer.echo(json.dumps(service_dict(service, outcome, too_long)))

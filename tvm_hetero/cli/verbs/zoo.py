@@ -63,7 +63,7 @@ def zoo(
     goal = options.parse_objective(objective, batch)
     options.check_writable(output)
     steps = Steps(quiet=json_output)
-    with steps.step("Make problem") as step:
+    with steps.step("Make problem", of=name) as step:
         problem = zoo.problem(name, resolve_platform(platform), goal, **chosen)
         step.note = f"{len(problem.tasks)} tasks, {len(problem.platform.devices)} devices"
     if output is not None:

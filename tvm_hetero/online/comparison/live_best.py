@@ -10,7 +10,7 @@ larger of many noisy figures alone would be too large.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -36,11 +36,22 @@ _REFINED = 3
 _AGAIN = 3
 
 
-def measure_best(trial: LiveTrial, tried: int = TRIED) -> BestRates:
-    """The highest requests/s of so many configurations, in quiet and disturbed; of 0: unknown."""
+def measure_best(
+    trial: LiveTrial,
+    tried: int = TRIED,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> BestRates:
+    """The highest requests/s of so many configurations, in quiet and disturbed; of 0: unknown.
+
+    `tell` hears how many were looked at, of how many at most.
+    """
     if tried == 0:
         return BestRates(None, None, "nothing was tried")
-    quiet, disturbed = (_best_rate(trial, tried, disturbing=d) for d in (False, True))
+    rates = []
+    for disturbing in (False, True):
+        tell(disturbing * tried, 2 * tried)
+        rates.append(_best_rate(trial, tried, disturbing=disturbing))
+    quiet, disturbed = rates
     how = f"the best of {tried} likely configurations and the artifact's plan, measured"
     return BestRates(quiet, disturbed, how)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import cycle, islice, pairwise
 
@@ -66,8 +67,12 @@ def recorded_places(recording: Recording, count: int) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def replay_policy(trial: RecordedTrial, name: str) -> StreamOutcome:
-    """Replay the stream under a policy.
+def replay_policy(
+    trial: RecordedTrial,
+    name: str,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> StreamOutcome:
+    """Replay the stream under a policy; `tell` hears how many requests have entered.
 
     Raises
     ------
@@ -75,7 +80,7 @@ def replay_policy(trial: RecordedTrial, name: str) -> StreamOutcome:
         If there is no such policy.
     """
     setting = recorded_setting(trial)
-    replay = replay_stream(make_policy(name), setting, trial.stream)
+    replay = replay_stream(make_policy(name), setting, trial.stream, tell)
     return StreamOutcome(
         policy=name,
         entered=tuple(replay.entered),

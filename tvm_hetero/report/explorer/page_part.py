@@ -29,7 +29,8 @@ everything as early as its order allows; the judge looks at it each time. A save
 </label></div>
 <div class="verdict" id="explorer-verdict" role="status"></div>
 <h3>Edited</h3><div class="chart" id="explorer-edited"></div>
-<h3 id="explorer-other-name"></h3><div class="chart" id="explorer-other"></div>
+<h3 id="explorer-other-name"></h3><div class="chart" id="explorer-other" tabindex="0"
+role="group" aria-labelledby="explorer-other-name"></div>
 <div class="tables">
 <div id="explorer-figures" tabindex="0" role="region" aria-label="figures"></div>
 <div id="explorer-moved" tabindex="0" role="region" aria-label="tasks that differ"></div></div>

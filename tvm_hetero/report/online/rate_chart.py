@@ -28,6 +28,7 @@ _Y_TICKS, _X_TICKS = 5, 9
 # Beyond the highest rate, so that it is not on the edge.
 _HEADROOM = 1.08
 
+_LABEL = "requests a second over time"  # for who cannot see it; tables beside it say the same
 STYLE = """
 .rates { font: 12px system-ui, sans-serif; --ink: #1f2933; --faint: #6b7280; --grid: #e3e6ea;
   --band: #fde7c8; --rate: #0072b2; --best: #05603a; --switch: #b42318; }
@@ -107,7 +108,7 @@ def rate_svg(rows: Sequence[RateRow], width: float = 1120.0, *, standalone: bool
     namespace = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
     size = f'viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}"'
     parts = [
-        f'<svg class="rates"{namespace} role="img" {size}>',
+        f'<svg class="rates"{namespace} role="img" aria-label="{_LABEL}" {size}>',
         f"<style>{STYLE}</style>" if standalone else "",
     ]
     for number, row in enumerate(rows):

@@ -137,7 +137,7 @@ def report_html(page: Page) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(page)}">',
-        f"<title>{_safe(page.title)}</title><style>{_styles(page)}</style></head><body>",
+        f"<title>{_safe(page.title)}</title><style>{_styles(page)}</style></head><body><main>",
         f"<h1>{_safe(page.title)}</h1>",
         _paragraph(page.subtitle),
     ]
@@ -148,7 +148,7 @@ def report_html(page: Page) -> str:
     parts.append(_charts(page))
     parts.extend(each.markup for each in page.interactive)
     parts.extend(_table(table) for table in page.tables)
-    parts.append("</body></html>")
+    parts.append("</main></body></html>")
     return "\n".join(part for part in parts if part) + "\n"
 
 
@@ -167,8 +167,13 @@ def _policy(page: Page) -> str:
 def _section(title: str, note: str, picture: str) -> str:
     return (
         f"<section><h2>{_safe(title)}</h2>{_paragraph(note)}"
-        f'<div class="chart">{picture}</div></section>'
+        f'<div class="chart" {_stop(title)}>{picture}</div></section>'
     )
+
+
+def _stop(title: str) -> str:
+    """Attributes of what may be too wide for the window: keys can reach it, and scroll it."""
+    return f'tabindex="0" role="group" aria-label="{_safe(title)}"'
 
 
 def _safe(text: object) -> str:
@@ -212,13 +217,14 @@ def _charts(page: Page) -> str:
 
 
 def _table(table: HtmlTable) -> str:
-    head = "".join(f"<th>{_safe(header)}</th>" for header in table.headers)
+    # A column without a name is one of names: there is no heading to read out.
+    head = "".join(f"<th>{_safe(text)}</th>" if text else "<td></td>" for text in table.headers)
     rows = "".join(
         "<tr>" + "".join(_cell(_safe(cell)) for cell in row) + "</tr>" for row in table.rows
     )
     return (
         f"<section><h2>{_safe(table.title)}</h2>{_paragraph(table.note)}"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll" {_stop(table.title)}><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>"
     )
 

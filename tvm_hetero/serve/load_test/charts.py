@@ -59,7 +59,7 @@ def line_chart(lines: Sequence[ChartLine], form: Callable[[float], str]) -> str:
         x = _LEFT + 150 * number
         parts.append(f'<path class="line {colour}" d="M{x:.0f} {_HEIGHT - 12:.0f}h20"/>')
         parts.append(_text(x + 26, _HEIGHT - 8, line.name))
-    return _picture(parts)
+    return _picture(parts, "how it changed over time")
 
 
 def histogram_chart(latencies: Sequence[float], slo: Sequence[float], bins: int = 60) -> str:
@@ -85,12 +85,15 @@ def histogram_chart(latencies: Sequence[float], slo: Sequence[float], bins: int 
             f'<line class="slo" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _FOOT}">'
             f"<title>SLO {format_seconds(seconds)}</title></line>"
         )
-    return _picture(parts)
+    return _picture(parts, "how many answers took how long")
 
 
-def _picture(parts: Iterable[str]) -> str:
+def _picture(parts: Iterable[str], label: str) -> str:
+    """An SVG; `label` says of what to those who cannot see it, beside tables that have figures."""
     size = f'viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}"'
-    return "\n".join([f'<svg class="load" role="img" {size}>', *parts, "</svg>"])
+    return "\n".join(
+        [f'<svg class="load" role="img" aria-label="{label}" {size}>', *parts, "</svg>"]
+    )
 
 
 def _path(points: Sequence[tuple[float, float | None]], longest: float, highest: float) -> str:

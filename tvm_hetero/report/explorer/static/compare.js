@@ -57,7 +57,7 @@ function tableOf(head, rows) {
   const line = (cells, tag, where) => {
     const row = document.createElement("tr");
     cells.forEach((text) => {
-      const cell = document.createElement(tag);
+      const cell = document.createElement(text ? tag : "td");  // no heading without words
       cell.textContent = text;
       row.append(cell);
     });
