@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.narrow_tasks import narrow_kernels, narrow_tasks
+from tvm_hetero.pipeline.precision.calibration_inputs import random_inputs
 from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, choose_tasks
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 
@@ -51,6 +53,10 @@ def runner(tasks: ExtractedTasks, narrow: dict[str, NarrowKernel]) -> NetworkRun
     return NetworkRunner(tasks, narrow, TARGET)
 
 
+def draw(runner: NetworkRunner, seed: int) -> dict[str, Any]:
+    return random_inputs(runner._main, seed)
+
+
 @pytest.fixture(scope="module")
 def products(tasks: ExtractedTasks, narrow: dict[str, NarrowKernel]) -> list[str]:
     return [task for task, kernel in tasks.kernel_of.items() if kernel in narrow]
@@ -58,8 +64,8 @@ def products(tasks: ExtractedTasks, narrow: dict[str, NarrowKernel]) -> list[str
 
 @pytest.fixture(scope="module")
 def calibrated(runner: NetworkRunner) -> CalibratedNetwork:
-    draw = runner.random_inputs
-    return CalibratedNetwork(runner, [draw(0), draw(1)], [draw(7)], None)
+    first, second, other = (draw(runner, seed) for seed in (0, 1, 7))
+    return CalibratedNetwork(runner, [first, second], [other], None)
 
 
 def test_it_computes_what_the_rewritten_module_does(
@@ -68,7 +74,7 @@ def test_it_computes_what_the_rewritten_module_does(
     runner: NetworkRunner,
     products: list[str],
 ) -> None:
-    inputs = runner.random_inputs(5)
+    inputs = draw(runner, 5)
     trace = runner.trace(inputs)
     for chosen in ([], products[:1], products[1:], products):
         module = scheduled(narrow_tasks(lowered, narrow, chosen), TARGET)
@@ -131,17 +137,17 @@ def test_inputs_that_are_held_out_withdraw_tasks(
     runner: NetworkRunner, products: list[str]
 ) -> None:
     """On inputs of zeros nothing is off, so calibration alone would take everything."""
-    zeros = {name: 0 * value for name, value in runner.random_inputs(0).items()}
+    zeros = {name: 0 * value for name, value in draw(runner, 0).items()}
     gains, limit = dict.fromkeys(products, 1.0), 1e-6
     misled = CalibratedNetwork(runner, [zeros], [], None)
     assert choose_tasks(misled, gains, limit).tasks == tuple(products)
-    warned = CalibratedNetwork(runner, [zeros], [runner.random_inputs(0)], None)
+    warned = CalibratedNetwork(runner, [zeros], [draw(runner, 0)], None)
     found = choose_tasks(warned, gains, limit)
     assert found.tasks != tuple(products) and (found.held_out or 0.0) <= limit
 
 
 def test_what_says_nothing_of_errors_is_refused(runner: NetworkRunner) -> None:
-    drawn = runner.random_inputs(0)
+    drawn = draw(runner, 0)
     spoiled = {name: value + np.float32(np.nan) for name, value in drawn.items()}
     with pytest.raises(UsageError, match=r"held-out input 0: outputs are not numbers \(NaN\)"):
         CalibratedNetwork(runner, [drawn], [spoiled], None)
@@ -157,5 +163,5 @@ def test_errors_beyond_every_number_are_only_too_large(
     def huge(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
         return 0.0 if np.array_equal(expected[0], found[0]) else 1e200
 
-    network = CalibratedNetwork(runner, [runner.random_inputs(0)], [], huge)
+    network = CalibratedNetwork(runner, [draw(runner, 0)], [], huge)
     assert not choose_tasks(network, dict.fromkeys(products, 1.0), 1e-2).tasks
