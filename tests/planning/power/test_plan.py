@@ -15,7 +15,13 @@ from tests.brute_force import brute_force
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
-from tvm_hetero.errors import FormatError, InfeasibleError, PlatformError, UsageError
+from tvm_hetero.errors import (
+    FormatError,
+    InfeasibleError,
+    PlatformError,
+    SolverError,
+    UsageError,
+)
 from tvm_hetero.planning.power import batch_energy, least_energy, most_throughput
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
@@ -159,3 +165,14 @@ def test_refusals() -> None:
         least_energy(problem, 1e-3, QUICK)
     with pytest.raises(FormatError, match="no watts"):
         most_throughput(zoo.problem("layers-synthnet", "big-little", Objective("throughput")), 5.0)
+    with pytest.raises(UsageError, match="after which devices only idle"):
+        least_energy(problem, 1e15)
+
+
+def test_a_cap_far_above_all_is_none_and_one_next_to_idling_is_no_fault() -> None:
+    problem = two_levels(1.0)
+    free = most_throughput(problem, 1e3, QUICK)
+    assert most_throughput(problem, 1e300, QUICK).schedule.value == free.schedule.value
+    for watts in (1.0, math.nextafter(1.0, 2.0), 1.0 + 1e-12):
+        with pytest.raises((InfeasibleError, SolverError)):
+            most_throughput(problem, watts, QUICK)

@@ -40,7 +40,8 @@ from tvm_hetero.views.instance import Instance, instance_of
 
 # Rounding of all durations together, as a part of their mean load: energies stay below 2^63.
 _ERROR = 1e-5
-# Periods, as multiples of all work, beyond which none is looked for where none is known.
+# Periods, as multiples of all work, beyond which none is looked for: of watts that are just above
+# those of idling they have more ticks than there are numbers.
 _FAR = 1000.0
 # How far a sum of times may be above a given one, as the judge takes it.
 _TOLERANCE = 1e-9
@@ -91,6 +92,8 @@ def most_throughput(problem: Problem, watts: float, options: Options = Options(1
     """
     _check(problem, watts, "watts")
     instance, ticks = instance_of(problem), _resolution(problem)
+    # What all devices draw at most is no cap, and of far more there would be no whole numbers.
+    watts = min(watts, _most_watts(problem))
     longest, sure = _longest(problem, watts)
     model = PowerModel(instance, ticks, longest)
     model.limit_watts(watts)
@@ -160,15 +163,19 @@ def _longest(problem: Problem, watts: float) -> tuple[float, bool]:
     One device alone that draws few enough watts is a plan; and if all devices idle with fewer, any
     placement is one, with a period of all work one by one and the joules of it at most.
     """
+    work = _all_work(instance_of(problem))
     periods = (_alone(problem, d, watts) for d in problem.platform.names)
-    alone = [found for found in periods if found is not None]
+    alone = [found for found in periods if found is not None and found <= _FAR * work]
     if alone:
         return min(alone) * (1 + _ERROR), True
-    devices = problem.platform.devices
-    rates = math.fsum(max(d.watts or 0.0, d.idle_watts) for d in devices)
-    spare = watts - math.fsum(d.idle_watts for d in devices)
-    work = _all_work(instance_of(problem))
-    return work * max(1.0, rates / spare if spare > 0 else _FAR), spare > 0
+    spare = watts - math.fsum(d.idle_watts for d in problem.platform.devices)
+    times = _most_watts(problem) / spare if spare > 0 else math.inf
+    return work * min(max(1.0, times), _FAR), times <= _FAR
+
+
+def _most_watts(problem: Problem) -> float:
+    """What all devices draw at most, each of them busy or idle."""
+    return math.fsum(max(d.watts or 0.0, d.idle_watts) for d in problem.platform.devices)
 
 
 def _alone(problem: Problem, device: str, watts: float) -> float | None:
@@ -203,8 +210,8 @@ def _run(
     outcome = run(model.model, options, CpsatBudget.of(options, options.clock()), linear=2)
     if outcome.infeasible:
         raise InfeasibleError(
-            f"no placement of {problem.name!r} keeps {what}, its memory and its links; ask for "
-            "less, or add devices or levels",
+            f"no placement of {problem.name!r} keeps {what}, its memory and its links; allow "
+            "more, or add devices or levels",
             proven=sure and problem.batch == 1,
         )
     if not outcome.found:

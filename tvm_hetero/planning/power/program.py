@@ -31,22 +31,41 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tvm_hetero.errors import UsageError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.solvers.cpsat.placement_model import PlacementModel
 from tvm_hetero.solvers.cpsat.spending import THOUSANDTHS, Spending
+from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Instance
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 
+# Thousandths of a watt times ticks: beyond it sums of energies have no whole numbers.
+_MOST_ENERGY = 2**60
+
+
 class PowerModel(PlacementModel):
-    """Placements with a period, and energy over it. `longest` (s) is the longest period."""
+    """Placements with a period, and energy over it. `longest` (s) is the longest period.
+
+    Raises
+    ------
+    UsageError
+        If the period is too long beside the work in it.
+    """
 
     def __init__(self, instance: Instance, ticks: Ticks, longest: float) -> None:
         super().__init__(instance, ticks, math.inf)
+        most = _MOST_ENERGY / (THOUSANDTHS * max(1.0, _all_watts(instance.problem)))
+        if longest * ticks.per_second > most:
+            raise UsageError(
+                f"a period of {format_seconds(longest)} is too long beside the work in it; "
+                f"expected at most {format_seconds(most / ticks.per_second)}, after which devices "
+                "only idle"
+            )
         self.horizon = math.ceil(longest * ticks.per_second) + 1
         self.period = self.model.new_int_var(0, self.horizon, "Q")
         problem = as_energy(instance.problem)
