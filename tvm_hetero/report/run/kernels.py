@@ -150,13 +150,18 @@ def _summary(device: str, rows: Sequence[KernelRow]) -> str:
         parts.append(", ".join(f"{rule} {count}" for rule, count in rules.most_common()))
     if lost:
         share = _share(lost, rows)
-        percent = "" if share is None else f" ({100 * share:.2g} % of the time)"
+        percent = "" if share is None else f" ({_percent(share)} of the time)"
         parts.append(f"{len(lost)} fell back{percent}")
     other = Counter(row.choice.implementation for row in rows)
     others = [f"{name} {other[name]}" for name in IMPLEMENTATIONS[1:] if other[name]]
     if others:
         parts.append("computed otherwise than by rule: " + ", ".join(others))
     return "; ".join(parts)
+
+
+def _percent(share: float) -> str:
+    """Two digits, or all before the point: of 1 they would be 1e+02."""
+    return f"{100 * share:.0f} %" if share > 0.095 else f"{100 * share:.2g} %"
 
 
 def _share(some: Sequence[KernelRow], rows: Sequence[KernelRow]) -> float | None:
