@@ -77,7 +77,8 @@ def broken_folder(seed: int, folder: Path, *, encoders: bool = False) -> None:
         weights = {"config.json": 4, "model.safetensors": 4, "tokenizer.json": 2}
         path = rng.choices(files, [weights.get(file.name, 1) for file in files])[0]
         if rng.random() < 0.1:
-            rng.choice(REPLACEMENTS)(path)
+            if path.is_symlink() or not path.is_dir():  # else it was replaced before
+                rng.choice(REPLACEMENTS)(path)
         elif path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
             _change(path, rng)
 
