@@ -159,3 +159,21 @@ def test_what_was_ignored_stays_ignored_and_a_fork_has_defaults() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "on\n", "")
+
+
+def test_a_signal_waits_until_the_folder_for_temporary_files_is_found(tmp_path: Path) -> None:
+    code = f"""
+import os, signal, tempfile
+from pathlib import Path
+from tvm_hetero.processes.signals import find_temporary_folder
+def find():
+    probe = Path({str(tmp_path)!r}, "probe")
+    probe.touch()
+    os.kill(os.getpid(), signal.SIGTERM)
+    probe.unlink()
+tempfile.gettempdir = find
+find_temporary_folder()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    assert list(tmp_path.iterdir()) == []

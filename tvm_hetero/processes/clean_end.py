@@ -14,11 +14,13 @@ import threading
 from typing import NoReturn
 
 from tvm_hetero.processes.descendants import end_descendants
+from tvm_hetero.processes.signals import find_temporary_folder
 from tvm_hetero.util.leftovers import remove_all
 
 
 def end_cleanly_on_term() -> None:
     """Wait for SIGTERM from now on; to be called by the main thread, once."""
+    find_temporary_folder()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

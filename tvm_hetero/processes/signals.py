@@ -29,6 +29,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -77,6 +78,7 @@ class SignalWatch:
 
     def begin(self) -> None:
         """Let signals end this process from now on."""
+        find_temporary_folder()
         sys.unraisablehook = self._without_ours(sys.unraisablehook)
         threading.Thread(target=self._listen, name="tvm_hetero signals", daemon=True).start()
         # The interpreter ends with defaults, by which one that came then would be the status. What
@@ -177,6 +179,19 @@ def make_watch() -> SignalWatch:
 def the_watch() -> SignalWatch | None:
     """That of this process; None in one that is not ours alone."""
     return _WATCH[0] if _WATCH else None
+
+
+def find_temporary_folder() -> None:
+    """Let `tempfile` find its folder, by a file that it writes there: now, while no signal comes.
+
+    It has no name of ours, and a process that ends at that moment leaves it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        with contextlib.suppress(OSError):  # whoever needs one says that there is none
+            tempfile.gettempdir()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def take_signals_back() -> None:
