@@ -39,7 +39,7 @@ _TEXT_SHAPES = {"w": (16, 8, 3, 3), "d": (16, 1, 3, 3), "s": (16,)}
 
 def light(name: str) -> tvm.IRModule:
     """A light model of the onnx wheel with seeded weights."""
-    return relay.frontend.from_onnx(light_models()[name], random_weights=0)
+    return _placeless(relay.frontend.from_onnx(light_models()[name], random_weights=0))
 
 
 def decoder(family: str, changes: dict[str, Any], how: dict[str, Any]) -> tvm.IRModule:
@@ -50,6 +50,7 @@ def decoder(family: str, changes: dict[str, Any], how: dict[str, Any]) -> tvm.IR
 
 
 def _placeless(module: tvm.IRModule) -> tvm.IRModule:
+    """A module that does not say where its file lies, which is elsewhere in each checkout."""
     module["main"] = module["main"].without_attr(SOURCE)
     return module
 
