@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import NodeProto, helper
+from onnx import NodeProto, TensorProto, helper
 
 from tests.frontends.onnx.expansion.test_walk import same
 from tests.frontends.onnx.running import Array, assert_same, typed_model
@@ -74,4 +74,21 @@ def test_dropout_in_training_is_refused() -> None:
     given = {"r": np.array(0.5, np.float32), "t": np.array(True)}
     model = typed_model([node], {"x": X}, given)
     with pytest.raises(ModelError, match=r"'drop' \(Dropout\) is in training mode"):
+        from_onnx(model)
+
+
+@pytest.mark.parametrize("axis", [3, 5, -4, 2**63 - 1])
+@pytest.mark.parametrize("operator", ["RMSNormalization", "LayerNormalization"])
+def test_an_axis_that_is_not_there_is_refused(operator: str, axis: int) -> None:
+    node = helper.make_node(operator, ["x", "s"], ["y"], axis=axis)
+    model = typed_model([node], {"x": X}, {"s": SCALE}, opset=23)
+    with pytest.raises(ModelError, match="names axis|onnx finds the model invalid"):
+        from_onnx(model)
+
+
+def test_a_single_number_has_no_axis_to_be_normalized_over() -> None:
+    node = helper.make_node("RMSNormalization", ["x", "s"], ["y"], axis=5)
+    model = typed_model([node], {"x": X[0, 0, 0]}, {"s": SCALE[0, 0]}, opset=23)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    with pytest.raises(ModelError, match="names axis 5, and there are 0 dimensions"):
         from_onnx(model)

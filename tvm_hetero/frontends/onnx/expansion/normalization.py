@@ -14,6 +14,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.activations import NARROW
+from tvm_hetero.frontends.onnx.expansion.axes import axis_of
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
@@ -25,7 +26,7 @@ def rewrite_layer_normalization(r: Rewriting) -> bool:
     """Write out what is more than one normalized output with a scale of the whole shape."""
     x, scale, bias = r.operand(0), r.operand(1), r.operand(2)
     rank = r.rank(x)
-    axis = r.attribute("axis", -1) % rank
+    axis = axis_of(r, -1, rank)
     normalized = r.dims(x)[axis:]
     whole = all(r.dims(each) == normalized for each in (scale, bias) if each)
     if whole and not r.wants(1) and not r.wants(2):
@@ -51,7 +52,7 @@ def rewrite_rms_normalization(r: Rewriting) -> bool:
     """Write out a normalization over all axes."""
     x = r.operand(0)
     rank = r.rank(x)
-    if r.attribute("axis", -1) % rank != 0:
+    if axis_of(r, -1, rank) != 0:
         return False
     kind = r.element_type(x)
     wide = r.add("Cast", [x], to=TensorProto.FLOAT) if kind in NARROW else x

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper
 
+from tvm_hetero.frontends.onnx.expansion.axes import axis_of
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
@@ -15,7 +16,7 @@ def rewrite_one_hot(r: Rewriting) -> bool:
     indices, _, values = r.inputs
     depth = r.whole_number(1, "depth")
     rank = len(r.dims(indices)) + 1
-    axis = int(r.attribute("axis", -1)) % rank
+    axis = axis_of(r, -1, rank)
     r.afford(depth)
     along = [1] * rank
     along[axis] = depth

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
+from tvm_hetero.frontends.onnx.expansion.axes import axis_of
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
@@ -43,7 +44,7 @@ def rewrite_tensor_scatter(r: Rewriting) -> bool:
     """Write each update where its sequence's first place says; circular ones go round."""
     cache, update = r.inputs[:2]
     dims, written = r.dims(cache), r.dims(update)
-    axis = int(r.attribute("axis", -2)) % len(dims)
+    axis = axis_of(r, -2, len(dims))
     if axis == 0:
         r.refuse("writes along axis 0, which is the batch's")
     along = [1] * len(dims)

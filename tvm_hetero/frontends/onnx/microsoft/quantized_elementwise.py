@@ -11,6 +11,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
+from tvm_hetero.frontends.onnx.expansion.axes import axis_of
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.microsoft.forms import contributed
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
@@ -77,7 +78,7 @@ def rewrite_q_linear_concat(r: Rewriting) -> None:
 def rewrite_q_linear_softmax(r: Rewriting) -> None:
     """Take the softmax of numbers; before opset 13 of all dimensions from the axis on."""
     dims = r.dims(r.inputs[0])
-    axis = int(r.attribute("axis", -1)) % len(dims)
+    axis = axis_of(r, -1, len(dims))
     number = _number(r, 0)
     if int(r.attribute("opset", 13)) >= 13 or axis == len(dims) - 1:
         _give(r, r.add("Softmax", [number], axis=axis), 3)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tvm_hetero.frontends.onnx.expansion.axes import axis_of
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.microsoft.forms import contributed
 
@@ -35,7 +36,7 @@ def rewrite_bias_softmax(r: Rewriting) -> None:
     How ONNX Runtime's kernel repeats the bias (``is_inner_broadcast``) follows from the shapes.
     """
     dims = r.dims(r.inputs[0])
-    axis = int(r.attribute("axis", 1)) % len(dims)
+    axis = axis_of(r, 1, len(dims))
     total = r.add("Add", r.inputs)
     if axis == len(dims) - 1:
         r.add("Softmax", [total], r.outputs, axis=-1)
