@@ -82,7 +82,7 @@ def test_dropout_in_training_is_refused() -> None:
 def test_an_axis_that_is_not_there_is_refused(operator: str, axis: int) -> None:
     node = helper.make_node(operator, ["x", "s"], ["y"], axis=axis)
     model = typed_model([node], {"x": X}, {"s": SCALE}, opset=23)
-    with pytest.raises(ModelError, match="names axis|onnx finds the model invalid"):
+    with pytest.raises(ModelError, match=r"names axis|onnx finds the model invalid"):
         from_onnx(model)
 
 

@@ -128,6 +128,8 @@ def empty_tensor(type_: TypeProto) -> np.ndarray[Any, Any] | None:
     dims = type_.tensor_type.shape.dim
     if not all(d.HasField("dim_value") for d in dims) or all(d.dim_value for d in dims):
         return None
+    if any(d.dim_value < 0 for d in dims):  # whoever checks shapes refuses it
+        return None
     dtype = onnx.helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
     return np.zeros([d.dim_value for d in dims], dtype)
 

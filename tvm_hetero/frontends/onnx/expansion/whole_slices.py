@@ -26,6 +26,8 @@ def rewrite_whole_slice(r: Rewriting) -> bool:
     dims = r.dims(r.inputs[0])
     begins, ends = ([int(v) for v in b.ravel()] for b in bounds if b is not None)
     along = range(len(begins)) if axes is None else [int(a) for a in axes.ravel()]
+    if any(not -len(dims) <= a < len(dims) for a in along):
+        return False  # no such axis: onnx and TVM say so
     strides = [1] * len(begins) if steps is None else [int(s) for s in steps.ravel()]
     lengths = [dims[a] for a in along]
     whole = all(
