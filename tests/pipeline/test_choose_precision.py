@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from tvm import relax
 from tests.cli.invoke import tvm_hetero
 from tests.kernels.helpers import ZEN4, model, random, runs_here
 from tests.models import PLAIN, random_schedule, two_cpus
+from tests.pipeline.given_seconds import GivenSeconds
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
 from tvm_hetero.compiler.reference_vm import ReferenceVM
-from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import ArtifactError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
@@ -34,9 +34,7 @@ from tvm_hetero.pipeline.hetero_partition import HeteroPartition
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, make_problem, partition
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.implementation_choice import Choice, Timing
+from tvm_hetero.problem import Objective
 
 HERE = pytest.mark.skipif(not runs_here(ZEN4), reason="the processor has no such instruction")
 BIG, LITTLE = two_cpus().devices
@@ -45,45 +43,16 @@ DEPTH = 32
 FLOAT = onnx.TensorProto.FLOAT
 
 
-class Halving:
-    """Measured costs, as a test knows them: in bfloat16 half, but for the `slow` kernels."""
-
-    in_place = False
-    name = "halving"
+class Halving(GivenSeconds):
+    """In bfloat16 half of a millisecond, but for the `slow` kernels."""
 
     def __init__(self, slow: Sequence[str] = ()) -> None:
-        self.slow = tuple(slow)
-        self._choices: tuple[Choice, ...] = ()
+        def take(kernel: Kernel) -> float:
+            if not is_narrow(kernel.name):
+                return 1e-3
+            return 2e-3 if kernel.name.startswith(tuple(slow)) else 5e-4
 
-    def costs(
-        self, kernels: Sequence[Kernel], platform: Platform, progress: Progress | None = None
-    ) -> Costs:
-        self._choices = tuple(
-            Choice(kernel.name, device, "a rule", "rule", {"rule": Timing(self._seconds(kernel))})
-            for kernel in kernels
-            for device in platform.names
-        )
-        costs: Costs = {kernel.name: {} for kernel in kernels}
-        for choice in self._choices:
-            costs[choice.kernel][choice.device] = Cost(((1, choice.times["rule"].seconds),))
-        return costs
-
-    def _seconds(self, kernel: Kernel) -> float:
-        if not is_narrow(kernel.name):
-            return 1e-3
-        return 2e-3 if any(kernel.name.startswith(name) for name in self.slow) else 5e-4
-
-    def with_links(self, platform: Platform) -> Platform:
-        return platform
-
-    def choices(self) -> tuple[Choice, ...]:
-        return self._choices
-
-    def traces(self) -> Mapping[str, Mapping[str, str]]:
-        return {}
-
-    def refine(self, module: Any, problem: Problem, progress: Progress | None = None) -> Problem:
-        return problem
+        super().__init__(take)
 
 
 def network(x: relax.Expr) -> relax.Expr:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from onnx import helper
 from tests.cli.invoke import tvm_hetero
 from tests.frontends.onnx.models import make
 from tests.models import NATIVE, two_cpus
+from tests.pipeline.given_seconds import GivenSeconds
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
-from tvm_hetero.cost_models.protocol import Costs, Progress
 from tvm_hetero.errors import UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
@@ -31,9 +30,6 @@ from tvm_hetero.pipeline.int8_error import refuse_error
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem import Problem
-from tvm_hetero.problem.cost import Cost
-from tvm_hetero.problem.implementation_choice import Choice, Timing
 from tvm_hetero.problem.precision_promise import PrecisionPromise
 
 BIG = two_cpus().devices[0]
@@ -46,47 +42,16 @@ def draw(*shape: int) -> np.ndarray:
     return 0.2 * RNG.standard_normal(shape).astype(np.float32)
 
 
-class Known:
-    """Measured costs, as a test knows them: a product of bytes `seconds`, others a millisecond."""
-
-    in_place = False
-    name = "known"
+class Known(GivenSeconds):
+    """A product of bytes takes `seconds`, or `wide` with 48 columns; others a millisecond."""
 
     def __init__(self, seconds: float = 4e-4, wide: float = 4e-4) -> None:
-        self.seconds, self.wide = seconds, wide
-        self._choices: tuple[Choice, ...] = ()
+        def take(kernel: Kernel) -> float:
+            if multiplies_bytes(kernel.func):
+                return wide if "48" in str(kernel.func.params[-1].shape) else seconds
+            return 1e-3 if kernel.flops > 2 * DEPTH * DEPTH else 1e-6
 
-    def costs(
-        self, kernels: Sequence[Kernel], platform: Platform, progress: Progress | None = None
-    ) -> Costs:
-        self._choices = tuple(
-            Choice(kernel.name, device, "a rule", "rule", {"rule": Timing(self._seconds(kernel))})
-            for kernel in kernels
-            for device in platform.names
-        )
-        found: Costs = {kernel.name: {} for kernel in kernels}
-        for choice in self._choices:
-            cost = Cost(((1, choice.times["rule"].seconds),))
-            found[choice.kernel][choice.device] = cost
-        return found
-
-    def _seconds(self, kernel: Kernel) -> float:
-        if multiplies_bytes(kernel.func):
-            # The second product is the one of 48 columns.
-            return self.wide if "48" in str(kernel.func.params[-1].shape) else self.seconds
-        return 1e-3 if kernel.flops > 2 * DEPTH * DEPTH else 1e-6
-
-    def with_links(self, platform: Platform) -> Platform:
-        return platform
-
-    def choices(self) -> tuple[Choice, ...]:
-        return self._choices
-
-    def traces(self) -> Mapping[str, Mapping[str, str]]:
-        return {}
-
-    def refine(self, module: Any, problem: Problem, progress: Progress | None = None) -> Problem:
-        return problem
+        super().__init__(take)
 
 
 @pytest.fixture(scope="module")

@@ -66,9 +66,12 @@ async def run_in_turn(
     except TimeoutError:
         raise DeadlineError("deadline: the request's turn did not come in time") from None
     try:
-        pending = submit(0.0, _left(end))
+        pending, allowed = submit(0.0, _left(end)), _left(end)
         if pending is None:
-            pending = await _submit_aside(lambda wait: submit(wait, _left(end)))
+            try:
+                pending = await _submit_aside(lambda wait: submit(wait, _left(end)))
+            except DeadlineError:  # of the last look, which was a short one
+                raise DeadlineError(f"deadline: there was no room within {allowed:g} s") from None
         return await asyncio.wrap_future(pending)
     finally:
         gate.release()

@@ -9,6 +9,7 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
+from tvm_hetero.solvers.core.verified_call import warn
 
 # Seconds that a solver is given as long as there is no plan: those that count devices do their
 # counted work in fewer.
@@ -35,7 +36,12 @@ def solve_in_turn(
             continue
         options.say(f"asking {name}")
         with suppress(SolverError):
-            # The best single device will do here: `auto` goes on from it.
+            # The best single device will do here: `auto` goes on from it, or it is said below.
             best = solve(problem, name, replace(asked, quiet=True))
     assert best is not None, "auto finds a schedule, or says why not"
+    if not quickly and best.solver.endswith(")"):  # a stand-in, and `auto` was not asked
+        warn(
+            f"the time was up before {best.solver.split()[0]} found a plan; the answer is that "
+            f"of {best.solver}: raise the time limit"
+        )
     return best

@@ -109,18 +109,24 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):
             if self._process.poll() is None:
                 self._process.terminate()
-                self._await_end(_PATIENCE)
-                os.killpg(self._process.pid, signal.SIGKILL)
+                if self._is_ours_after(_PATIENCE):
+                    os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _await_end(self, seconds: float) -> None:
-        """Wait for its end, and leave it to be reaped: until then its number is nobody else's."""
+    def _is_ours_after(self, seconds: float) -> bool:
+        """Wait for its end, and leave it to be reaped: until then its number is nobody else's.
+
+        False if another thread has reaped it.
+        """
         ended = os.WEXITED | os.WNOHANG | os.WNOWAIT
         until = time.monotonic() + seconds
-        with contextlib.suppress(ChildProcessError):
+        try:
             while os.waitid(os.P_PID, self._process.pid, ended) is None:
                 if time.monotonic() > until:
-                    return
+                    break
                 time.sleep(0.002)
+        except ChildProcessError:
+            return False
+        return True
 
     def close(self) -> None:
         """End the child, whatever it is doing, and everything that it started."""
@@ -181,6 +187,8 @@ class Worker:
             name = signal.Signals(-status).name
             meaning = f" ({SIGNAL_MEANINGS[name]})" if name in SIGNAL_MEANINGS else ""
             return WorkerLost(f"it crashed with {name}{meaning}", name)
+        if status == 128 + signal.SIGTERM:
+            return WorkerLost("it was told to end")
         self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, self._stderr.tell() - 4096))
         words = self._stderr.read().decode(errors="replace").strip().splitlines()

@@ -38,6 +38,7 @@ def _leave_to_the_kernel() -> None:
 def _wait(reader: int) -> NoReturn:
     while os.read(reader, 1)[0] != signal.SIGTERM:
         continue  # another signal's
+    remove_all()  # first: whoever asked kills soon
     end_descendants()
-    remove_all()
+    remove_all()  # what they wrote meanwhile
     os._exit(128 + signal.SIGTERM)

@@ -147,14 +147,14 @@ def _for_throughput(problem: Problem) -> list[Stage]:
 def _for_latency(problem: Problem) -> list[Stage]:
     if problem.batch > 1:
         return [Stage("batches", 1.0)]
-    # Where a move is dear, climbing from the best heuristic gains more than annealing does.
     instance = instance_of(problem)
+    # Where a move is dear, climbing from the best heuristic gains more than annealing does.
     large, climb = len(problem.tasks) > _CLIMBED, Stage("hill-climbing", 1.0, ignores_start=True)
-    if any(instance_of(problem).memory_binds):
+    if any(instance.memory_binds):
         counted = [Stage("count-dp", 0.2)] if _many(problem) else []
         memory, exact = Stage("memory", 0.5), Stage("cpsat", 0.5)
         first, *again = (Stage("segments", 0.6, turn=turn) for turn in range(4))
-        if has_memory_chain(instance_of(problem)):
+        if has_memory_chain(instance):
             # Modules with prices, or CP-SAT, close it in their time; the others have what is left.
             short = replace(first, share=0.1)
             return [*counted, short, ANNEALING_ALONE, memory, exact, _WHOLE_ANNEALING, *again]
@@ -208,9 +208,9 @@ def solve(problem: Problem, options: Options) -> Schedule:
         if left <= 0 or (best is not None and options.within_gap(best.value, bound)):
             break
         share = options_for(stage, options, best, left)
-        if (stage.solver, share.time_limit, share.seed) in told:
-            continue
         if stage.ignores_start:
+            if (stage.solver, share.time_limit, share.seed) in told:
+                continue
             told.add((stage.solver, share.time_limit, share.seed))
         options.say(_says(stage.solver, problem, best, bound))
         try:

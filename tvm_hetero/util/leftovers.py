@@ -25,6 +25,7 @@ _MADE: dict[Path, int] = {}
 _ENDING = threading.Event()
 _CREATING: set[int] = set()
 _PATIENCE = 1.0
+os.register_at_fork(after_in_child=_CREATING.clear)  # of threads that the child has not
 
 
 def make_folder(prefix: str, parent: str | os.PathLike[str] | None = None) -> Path:
@@ -120,8 +121,8 @@ def _make(
 def _creating() -> Iterator[None]:
     """For a block that makes one, before all are removed or not at all."""
     me = threading.get_ident()
-    _CREATING.add(me)
     try:
+        _CREATING.add(me)
         while _ENDING.is_set():  # the process is gone in a moment
             _CREATING.discard(me)
             time.sleep(0.1)

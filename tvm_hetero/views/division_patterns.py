@@ -44,10 +44,10 @@ def even_counts(batch: int, parts: int) -> list[int]:
 
 def elements_by_device(pattern: DivisionPattern) -> dict[int, tuple[int, ...]]:
     """The elements that each device has, of all its shares; devices as they first come."""
-    found: dict[int, tuple[int, ...]] = {}
+    found: dict[int, list[int]] = {}
     for share, own in zip(pattern, ranges_of(s.elements for s in pattern), strict=True):
-        found[share.device] = found.get(share.device, ()) + own
-    return found
+        found.setdefault(share.device, []).extend(own)
+    return {device: tuple(elements) for device, elements in found.items()}
 
 
 def divide_by_patterns(

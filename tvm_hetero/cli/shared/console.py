@@ -100,7 +100,8 @@ class Steps:
         with moving_line(self.quiet) as line:
             start = time.perf_counter()
             yield ConsoleStep(self, line, begin_task(line, title, most, last_time(key)))
-        remember(key, time.perf_counter() - start)
+        if most is None:  # else that says what is left
+            remember(key, time.perf_counter() - start)
 
     def on_terminal(self) -> bool:
         """Whether somebody looks on, and lines can be renewed."""

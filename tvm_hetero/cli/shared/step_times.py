@@ -15,9 +15,11 @@ from tvm_hetero.errors import HeteroError
 from tvm_hetero.util.cache_dir import cache_dir
 from tvm_hetero.util.documents import MAX_DOCUMENT_BYTES, read_text, write_atomic
 
-# Shorter steps need no estimate (s); of longer ones the last so many are known.
+# Shorter steps need no estimate (s); of longer ones the last so many are known, but none whose name
+# is longer than this, as names in files may be.
 LEAST = 1.0
 MOST_STEPS = 500
+LONGEST_KEY = 300
 
 
 def last_time(key: str) -> float | None:
@@ -27,7 +29,7 @@ def last_time(key: str) -> float | None:
 
 def remember(key: str, seconds: float) -> None:
     """Note what a step took."""
-    if seconds < LEAST:
+    if seconds < LEAST or len(key) > LONGEST_KEY:
         return
     known = _read()
     known.pop(key, None)

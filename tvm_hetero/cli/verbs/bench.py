@@ -53,7 +53,8 @@ def bench(
         comparison = measure_against(steps, executor, single, reference, inputs, repeat, warmup)
         executors = {PARTITION: executor, **({SINGLE: single} if single else {})}
         throughput = measure_throughput(steps, executors, inputs, repeat)
-        energy = measure_energy(executors, inputs, repeat)
+        with steps.live("Measure energy", of=artifact):
+            energy = measure_energy(executors, inputs, repeat)
         with steps.step("Trace", of=artifact):
             breakdown, _ = break_down_time(executor, inputs, single)
     measured, difference = comparison.measured, comparison.difference

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # From so many terms on, threads share a sum: a warp's. Nine terms of a depthwise convolution had a
 # block of 256 threads for each value.
 _LONG = 32
-# The last architecture without tensor cores. Rules for these are left out: one does not compile
+# An architecture without tensor cores. Rules for these are left out: one does not compile
 # (bytes), and what they make has blocks that `gpu_soundness` cannot look into. To be asked at all
 # (and to decline, by an attribute) they load TVM's intrinsics, which takes 5 to 40 s a process.
 _NO_TENSOR_CORES = "sm_61"
