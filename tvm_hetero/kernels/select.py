@@ -44,6 +44,7 @@ from tvm_hetero.kernels.rules.gpu_spatial import schedule_spatial
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
 from tvm_hetero.kernels.tir.conditions import schedule_under_conditions
+from tvm_hetero.kernels.tir.cuda_source import branch_on_conditions
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,
@@ -107,7 +108,7 @@ def _schedule_plain(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """The kernel scheduled, its conditions aside."""
     func = guard_divisions(func)
     if str(target.kind.name) != "llvm":
-        return _schedule(add_masks(func), target)
+        return _schedule(branch_on_conditions(add_masks(func)), target)
     guards = guards_of(func)
 
     def schedule(func: tirx.PrimFunc) -> tirx.PrimFunc:
