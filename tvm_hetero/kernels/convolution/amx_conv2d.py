@@ -161,7 +161,9 @@ def _ordered(tiles: AmxTiles, unit: VectorUnit, cores: int) -> list[tirx.Stmt]:
         m, c = (one, other) if near else (other, one)
         (of, some), (columns, count) = tiles.counts
         then = begin_of(tirx.min(c + 1, whole(channels - 1)), count, columns)
-        comes = Coming(tiles, then, one, 1) if near else Coming(tiles, then, other, points)
+        comes = (
+            NextWeights(tiles, then, one, 1) if near else NextWeights(tiles, then, other, points)
+        )
         return _multiplied(tiles, g, begin_of(m, some, of), begin_of(c, count, columns), comes)
 
     def row(g: Expr, one: Expr) -> tirx.Stmt:
@@ -181,7 +183,7 @@ def _ordered(tiles: AmxTiles, unit: VectorUnit, cores: int) -> list[tirx.Stmt]:
 
 
 @dataclass(frozen=True)
-class Coming:
+class NextWeights:
     """The weights of the channels that come next: asked for while these are multiplied.
 
     Attributes
@@ -213,7 +215,7 @@ class Coming:
         return lines if count * self.turns == conv.k else [when(self.turn * count < conv.k, lines)]
 
 
-def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr, comes: Coming) -> tirx.Stmt:
+def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr, comes: NextWeights) -> tirx.Stmt:
     """Some registers of sums, from their first product to the kernel's results."""
     conv, (points, channels) = tiles.conv, tiles.pairs
     rows, columns = conv.window
