@@ -49,6 +49,12 @@ def test_what_overloads_by_less_than_a_tick_is_ruled_out_and_the_rest_is_proven(
     assert refused.value.proven
 
 
+def test_what_fills_a_period_to_the_last_bit_is_found_behind_what_overloads_it() -> None:
+    problem = independent([{"a": THIRD * (1 + 1e-7), "b": THIRD}], a=(1, 0), b=(9, 0))
+    found = least_energy(problem, THIRD, QUICK)
+    assert found.joules == pytest.approx(9 * THIRD) and found.bound > 0.999 * found.joules
+
+
 def test_all_tries_share_one_limit_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
     budgets: list[cpsat_run.CpsatBudget] = []
     real = cpsat_run.CpsatBudget.of.__func__
