@@ -76,7 +76,10 @@ def test_the_judge_counts_what_all_levels_hold_together(
         ({"watts": 7}, "watts: expected nothing, as the device has levels"),
         ({"levels": []}, "at least one level, each name once"),
         ({"levels": [*LEVELS, LEVELS[0]]}, "at least one level, each name once"),
-        ({"levels": [{"name": "a", "speed": 0, "watts": 1}]}, "speed: expected a factor from 0.001"),
+        (
+            {"levels": [{"name": "a", "speed": 0, "watts": 1}]},
+            "speed: expected a factor from 0.001",
+        ),
         ({"levels": [{"name": "a", "speed": 9e-4, "watts": 1}]}, "a factor from 0.001 to 10"),
         ({"levels": [{"name": f"l{i}", "speed": 1, "watts": 1} for i in range(65)]}, "at most 64"),
         ({"levels": [{"name": "a", "speed": 1}]}, "key 'watts' is missing"),
@@ -91,7 +94,7 @@ def test_refusals(device: dict[str, Any], text: str) -> None:
 def test_levels_that_could_compute_at_once_are_none() -> None:
     one = Device("a.x", cores=(0,), level_of="a")
     for other in (Device("a.y", cores=(1,), level_of="a"), Device("a.y", level_of="a")):
-        with pytest.raises(PlatformError, match="'cores' is another|its cores, the same"):
+        with pytest.raises(PlatformError, match=r"'cores' is another|its cores, the same"):
             Platform((one, other))
     with pytest.raises(PlatformError, match="shared_cores"):
         Platform((one,), shared_cores=True)

@@ -69,7 +69,7 @@ def test_levels_of_a_processor_see_its_memory_unless_they_share_cores_with_other
     assert apart.shared_memories == ((0, 1), (2, 3)) and apart.memory_of == (0, 0, 2, 2)
     team = Device("team", cores=(1,), memory=8)
     assert Platform((*big, *little, team)).shared_memories == ((0, 1, 4), (2, 3))
-    with pytest.raises(PlatformError, match="'big.a' has 'memory' 8 B and 'little.a'"):
+    with pytest.raises(PlatformError, match=r"'big\.a' has 'memory' 8 B and 'little\.a'"):
         Platform((*big, *little, replace(team, cores=(1, 2))))
 
 

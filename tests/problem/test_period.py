@@ -19,7 +19,9 @@ def one_task(limit: float | None = None, batch: int = 1) -> Problem:
     """Two seconds an element at 10 W, 1 W while idle."""
     platform = Platform((Device("d", watts=10.0, idle_watts=1.0, price=3600.0),))
     costs = {"period": {"d": Cost(((1, 2.0),))}}
-    return Problem(TaskGraph([Task("period")], []), costs, platform, Objective("energy", batch, limit))
+    return Problem(
+        TaskGraph([Task("period")], []), costs, platform, Objective("energy", batch, limit)
+    )
 
 
 def value_over(problem: Problem, seconds: float) -> float:

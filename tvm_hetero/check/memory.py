@@ -32,7 +32,6 @@ from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
 
-
 # Kinds of devices that compute in the memory of their node.
 _IN_NODE_MEMORY = ("llvm", "c", "unknown")
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tvm_hetero.errors import PlatformError
+from tvm_hetero.platform.arithmetic_units import Units
 from tvm_hetero.platform.rpc_endpoint import Remote
-from tvm_hetero.platform.units import Units
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
 

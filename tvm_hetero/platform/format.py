@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.platform.arithmetic_units import parse_units, units_row
 from tvm_hetero.platform.devices import NAME, Device, Fabric, Link
 from tvm_hetero.platform.frequency_levels import (
     expand_levels,
@@ -24,7 +25,6 @@ from tvm_hetero.platform.frequency_levels import (
     parse_levels,
 )
 from tvm_hetero.platform.rpc_endpoint import parse_remote, remote_row
-from tvm_hetero.platform.units import parse_units, units_row
 from tvm_hetero.util.documents import (
     canonical_json,
     check_format,

@@ -47,8 +47,8 @@ def over_period(problem: Problem, seconds: float) -> Problem:
     if limit is not None and limit < seconds:
         raise UsageError(
             f"a latency limit of {format_seconds(limit)} is below the period of "
-            f"{format_seconds(seconds)}, until which idling is counted; leave the limit out, or ask "
-            "for a period of no more"
+            f"{format_seconds(seconds)}, until which idling is counted; leave the limit out, or "
+            "ask for a period of no more"
         )
     task = Task(_free_name(problem.costs), op=_NAME)
     clock = Device(_free_name(problem.platform.names), overlap=True, watts=0.0, price=0.0)

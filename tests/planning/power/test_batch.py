@@ -1,4 +1,4 @@
-"""A batch that is done within its period: what its steady state proves of it, and what it does not."""
+"""A batch that is done within its period: what its steady state proves of it, and what not."""
 
 from __future__ import annotations
 

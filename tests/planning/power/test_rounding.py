@@ -105,7 +105,7 @@ def test_a_device_that_is_far_slower_does_no_harm() -> None:
 def test_what_takes_no_time_has_no_shortest_period() -> None:
     nothing = independent([{"a": 0.0}], a=(1, 1))
     for plan in (most_throughput, least_energy):
-        with pytest.raises(UsageError, match="takes no time.*say in 'costs'"):
+        with pytest.raises(UsageError, match=r"takes no time.*say in 'costs'"):
             plan(nothing, 1.0, QUICK)
     with pytest.raises(UsageError, match="takes no time"):
         most_throughput(independent([{"a": 0.0, "b": 1.0}], a=(1, 0), b=(1, 0)), 2.0, QUICK)
@@ -114,9 +114,7 @@ def test_what_takes_no_time_has_no_shortest_period() -> None:
 def test_of_teams_that_draw_less_than_their_cores_idle_with_nothing_is_proven() -> None:
     """Both cores idle with 4 W where `wide` is in use, and `narrow` draws 1 W on one of them."""
     cores = {"wide": (0, 1), "narrow": (0,)}
-    problem = independent(
-        [{"narrow": 1.0}, {"wide": 1.0}], wide=(9, 8), narrow=(1, 1), cores=cores
-    )
+    problem = independent([{"narrow": 1.0}, {"wide": 1.0}], wide=(9, 8), narrow=(1, 1), cores=cores)
     found = most_throughput(problem, 9.0, QUICK)
     assert found.bound <= found.period and found.bound == 0.0
 

@@ -25,8 +25,8 @@ problem is one of the program after its loads grew by s, so the bounds are
              idling; with A + R s joules it takes Q (1 + R s / A), so Q >= (Q_program - s) / (1 +
              R s / A); A is no less than what tasks take at their cheapest      -> `stretch`
 
-Q is looked for up to `longest`. Solutions of a longer period have no shorter one, so that a bound
-of Q holds of them as well; that there is none at all is proven only if the best plan is not cut off.
+Q is looked for up to `longest`. Plans of longer periods are no better than what is found, so that
+bounds of Q hold of them as well; that there is none at all is proven only if the best plan has room.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ class PowerModel(PlacementModel):
         exact = seconds * self.ticks.per_second
         if self.clipped:
             raise UsageError(
-                f"a period of {format_seconds(seconds)} is too long beside the work in it; expected "
-                f"at most {format_seconds(self.horizon / self.ticks.per_second)}, after which "
-                "devices only idle"
+                f"a period of {format_seconds(seconds)} is too long beside the work in it; "
+                f"expected at most {format_seconds(self.horizon / self.ticks.per_second)}, after "
+                "which devices only idle"
             )
         self.model.add(self.period == math.floor(exact + _NOISE))
         # Of the exact period: a tick that it begins is not lost.

@@ -1,7 +1,7 @@
 """What a period of a steady state draws: what is in use idles, and takes so much above that.
 
-Energy is linear in the period Q, above + idle Q, for whatever placement: from that follows how short
-a period is that keeps a cap.
+Energy is linear in the period Q, above + idle Q, for whatever placement: from that follows how
+short a period can be under a cap.
 """
 
 from __future__ import annotations
