@@ -64,9 +64,11 @@ def placements(problem: Problem) -> Iterator[tuple[float, float, float]]:
         except PlatformError:
             continue  # no path leads there
         busy = loads(problem, made.executions, made.copies)
-        first, second = (charge(energy, end, busy) for end in (1e6, 2e6))
-        idle = (second - first) / 1e6
-        yield max(busy.values()), idle, first - idle * 1e6
+        load = max(busy.values())
+        long = 2 * load or 1.0
+        first, second = (charge(energy, end, busy) for end in (long, 2 * long))
+        idle = (second - first) / long
+        yield load, idle, first - idle * long
 
 
 def shortest(load: float, idle: float, above: float, watts: float) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from tests.planning.power.small_problems import independent
-from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
+from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.planning.power import least_energy, most_throughput
 from tvm_hetero.planning.power.longest_period import choose_ticks
+from tvm_hetero.planning.power.steady_energy import shortest_period
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core import cpsat_run
 
@@ -79,10 +81,20 @@ def test_a_cap_between_thousandths_is_kept_by_another_placement() -> None:
 
 def test_where_none_keeps_it_but_by_rounding_it_is_said_what_to_allow() -> None:
     problem = independent([{"a": 1.0}], a=(1.001, 1.001))
-    with pytest.raises(SolverError, match=r"allow 1\.002 W") as refused:
+    with pytest.raises(InfeasibleError, match=r"allow 1\.002 W") as refused:
         most_throughput(problem, 1.0005, QUICK)
-    assert not isinstance(refused.value, InfeasibleError)
+    assert not refused.value.proven
     assert most_throughput(problem, 1.002, QUICK).period == 1.0
+
+
+def test_a_cap_that_idling_takes_but_for_the_last_bit_gives_no_period_of_ages() -> None:
+    """Three cores that idle with a third of a watt each, together with 1 W but for an ulp."""
+    cores = {"one": (0,), "all": (0, 1, 2)}
+    problem = independent([{"one": 0.0}, {"all": 1.0}], cores, one=(3, 1), all=(2, 1))
+    with pytest.raises(InfeasibleError):
+        most_throughput(problem, 1.0, QUICK)
+    for load, watts in ((0.1, 1.0), (1e-3, 30.0)):
+        assert shortest_period(load, math.nextafter(watts, 0), load, watts) is None
 
 
 def test_periods_that_nobody_asked_for_are_not_refused() -> None:

@@ -104,9 +104,9 @@ def most_throughput(problem: Problem, watts: float, options: Options = Options(1
         if best is not None and best.period <= attempt.period * (1 + _NEAR):
             break
     if best is None:
-        raise SolverError(
-            f"no placement was found that draws {watts:g} W in the mean and no more by rounding; "
-            f"allow {needed * 1.001:.4g} W"
+        raise InfeasibleError(
+            f"no placement of {problem.name!r} was found that keeps {watts:g} W in the mean but by "
+            f"rounding; allow {needed * 1.001:.4g} W"
         )
     if best.period == 0:
         raise _timeless(problem)

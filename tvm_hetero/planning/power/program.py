@@ -26,7 +26,7 @@ problem is one of the program after its loads grew by s, so the bounds are
              R s / A); A is no less than what tasks take at their cheapest      -> `stretch`
 
 Q is looked for up to `longest`. Plans of longer periods are no better than what is found, so that
-bounds of Q hold of them as well; that there is none at all is proven only if the best plan has room.
+bounds of Q hold of them as well. That there is none at all is proven only if the best has room.
 """
 
 from __future__ import annotations
