@@ -67,3 +67,31 @@ def test_a_bound_is_never_above_the_value_by_rounding() -> None:
     problem = replace(independent([{"a": 0.1}] * 3, a=(0.3, 0.1)), objective=Objective("energy"))
     timed, found = batch_energy(problem, 0.3, QUICK)
     assert check_schedule(timed, found) == [] and found.lower_bound <= found.value
+
+
+def test_what_the_steady_state_refuses_the_solvers_of_energy_are_asked() -> None:
+    """Nothing that takes time, and a period that its whole numbers are too few for."""
+    for seconds, period in ((0.0, 1.0), (1e-3, 1e12)):
+        problem = independent([{"a": seconds, "b": seconds}], a=(3, 1), b=(4, 2))
+        asked = replace(problem, objective=Objective("energy"))
+        timed, found = batch_energy(asked, period, QUICK)
+        assert check_schedule(timed, found) == []
+        assert (
+            found.value == pytest.approx(period + 2 * seconds) and found.lower_bound <= found.value
+        )
+
+
+def test_levels_of_a_device_whose_memory_binds_are_chosen_for_least_energy() -> None:
+    """The cheapest place has no memory for both tasks, the quickest plan takes two places."""
+    levels = [
+        Device(f"d1.{name}", cores=(1,), level_of="d1", memory=12, watts=watts, idle_watts=1.0)
+        for name, watts in (("fast", 7.0), ("slow", 5.0))
+    ]
+    devices = (Device("d0", watts=4.0, idle_watts=2.0, memory=8), *levels)
+    tasks = [Task("x", weight_bytes=4), Task("y", weight_bytes=4, output_bytes=4)]
+    costs = {t.id: {d.name: Cost(((1, 1.0),)) for d in devices} for t in tasks}
+    platform = Platform(devices, fabrics=(Fabric("node0"),))
+    graph = TaskGraph(tasks, [Edge("x", "y", 0)])
+    energy = Problem(graph, costs, platform, Objective("energy"))
+    timed, found = batch_energy(energy, 2.0, QUICK)
+    assert check_schedule(timed, found) == [] and found.value == pytest.approx(10.0)

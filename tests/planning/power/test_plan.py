@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,21 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.planning.power.all_placements import placements, shortest
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import (
     FormatError,
     InfeasibleError,
-    PlatformError,
     SolverError,
     UsageError,
 )
 from tvm_hetero.planning.power import batch_energy, least_energy, most_throughput
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.problem.objective import charge, loads
-from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.solvers import Options
 
 QUICK = Options(2.0, deadline=60.0)
@@ -47,41 +43,10 @@ small = st.booleans().flatmap(
 single = problems(max_tasks=3, max_devices=2, kinds=["energy"], teams=True).map(warmer_at_work)
 
 
-def placements(problem: Problem) -> Iterator[tuple[float, float, float]]:
-    """Of every placement the busiest load (s), watts idle, joules of a period above idling."""
-    tasks = problem.graph.topological_order
-    energy = replace(problem, objective=Objective("energy"))
-    for row in itertools.product(*(problem.devices_for(task) for task in tasks)):
-        at = dict(zip(tasks, row, strict=True))
-        colors: dict[str, set[str]] = {}
-        for task in problem.tasks:
-            if task.color is not None:
-                colors.setdefault(task.color, set()).add(at[task.id])
-        if any(len(devices) > 1 for devices in colors.values()):
-            continue
-        try:
-            made = simulate(problem, [(task, at[task], (0,)) for task in tasks])
-        except PlatformError:
-            continue  # no path leads there
-        busy = loads(problem, made.executions, made.copies)
-        load = max(busy.values())
-        long = 2 * load or 1.0
-        first, second = (charge(energy, end, busy) for end in (long, 2 * long))
-        idle = (second - first) / long
-        yield load, idle, first - idle * long
-
-
-def shortest(load: float, idle: float, above: float, watts: float) -> float:
-    """The least period under a cap."""
-    if idle < watts - 1e-9:
-        return max(load, above / (watts - idle))
-    return load if above + (idle - watts) * load <= 1e-9 else math.inf
-
-
 @quickly
 @given(problem=small, watts=st.integers(1, 12))
 def test_the_shortest_period_under_a_cap_is_the_best_of_all(problem: Problem, watts: int) -> None:
-    best = min((shortest(*each, watts) for each in placements(problem)), default=math.inf)
+    best = min((shortest(*each, watts + 1e-9) for each in placements(problem)), default=math.inf)
     if best in (0.0, math.inf):
         with pytest.raises(UsageError if best == 0 else InfeasibleError):
             most_throughput(problem, watts, QUICK)

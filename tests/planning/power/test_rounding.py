@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.planning.power.small_problems import independent
-from tvm_hetero.errors import InfeasibleError, UsageError
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.planning.power import least_energy, most_throughput
 from tvm_hetero.planning.power.longest_period import choose_ticks
 from tvm_hetero.planning.power.steady_energy import shortest_period
+from tvm_hetero.platform import Device, Link, Platform
+from tvm_hetero.problem import Cost, Objective, Problem
+from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core import cpsat_run
 
@@ -117,10 +120,45 @@ def test_a_device_that_is_far_slower_does_no_harm() -> None:
 def test_what_takes_no_time_has_no_shortest_period() -> None:
     nothing = independent([{"a": 0.0}], a=(1, 1))
     for plan in (most_throughput, least_energy):
-        with pytest.raises(UsageError, match=r"takes no time.*say in 'costs'"):
+        with pytest.raises(UsageError, match=r"nothing of .* takes any time"):
             plan(nothing, 1.0, QUICK)
     with pytest.raises(UsageError, match="takes no time"):
         most_throughput(independent([{"a": 0.0, "b": 1.0}], a=(1, 0), b=(1, 0)), 2.0, QUICK)
+
+
+def test_where_only_what_is_moved_takes_time_there_is_a_shortest_period() -> None:
+    devices = (Device("a", watts=2.0, idle_watts=1.0), Device("b", watts=2.0, idle_watts=1.0))
+    costs = {"x": {"a": Cost(((1, 0.0),))}, "y": {"b": Cost(((1, 0.0),))}}
+    graph = TaskGraph([Task("x", output_bytes=8), Task("y")], [Edge("x", "y", 8)])
+    platform = Platform(devices, (Link("a", "b", bandwidth=16.0),))
+    moved = Problem(graph, costs, platform, Objective("throughput"))
+    assert most_throughput(moved, 4.0, QUICK).period == 0.5
+    assert least_energy(moved, 1.0, QUICK).joules == pytest.approx(3.0)
+
+
+def test_ticks_are_coarser_where_those_of_the_quickest_device_are_too_fine() -> None:
+    """`hot` idles with more than the cap, and takes a hundred millionth of what `a` takes."""
+    problem = independent([{"a": 100.0, "hot": 1e-6}], a=(2, 0), hot=(1000, 40))
+    found = most_throughput(problem, 34.0, QUICK)
+    assert found.period == 100.0 and 0.999 * found.period < found.bound <= found.period
+
+
+def test_a_cap_that_is_what_idling_takes_is_refused_at_once() -> None:
+    """CP-SAT raised the period tick by tick, for longer than its limit of work says."""
+    levels = {"high": (0,), "low": (0,)}
+    problem = independent([{"high": 123.456, "low": 1e-6}], levels, high=(8, 2), low=(6, 2))
+    with pytest.raises(InfeasibleError):
+        most_throughput(problem, 2.0, Options(1.0))
+
+
+def test_teams_of_which_no_period_is_as_short_as_a_core_is_busy_are_refused() -> None:
+    """Two seconds of each core, and three turns: what is on two cores is beside nothing."""
+    cores = {"a": (0, 1), "b": (1, 2), "c": (0, 2)}
+    rows = [{"a": 1.0}, {"b": 1.0}, {"c": 1.0}]
+    problem = independent(rows, cores, a=(2, 1), b=(2, 1), c=(2, 1))
+    for plan in (most_throughput, least_energy):
+        with pytest.raises(SolverError, match="one holds all cores of the other"):
+            plan(problem, 9.0, QUICK)
 
 
 def test_of_teams_that_draw_less_than_their_cores_idle_with_nothing_is_proven() -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tvm_hetero.check import check_schedule
 from tvm_hetero.check.checker import verified
-from tvm_hetero.errors import InfeasibleError, SolverError
+from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
 from tvm_hetero.planning.power.plan import PowerPlan, least_energy
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
@@ -36,8 +36,7 @@ def batch_energy(
     FormatError
         If a device has no watts.
     UsageError
-        If the period is not above 0, too long for whole numbers, or the problem has a latency limit
-        that is shorter.
+        If the period is not above 0, or the problem has a latency limit that is shorter.
     InfeasibleError
         If there is no schedule; `proven` says whether that is sure.
     SolverError
@@ -75,7 +74,7 @@ def _without_memory(problem: Problem, period: float, options: Options) -> PowerP
     )
     try:
         return least_energy(steady, period, replace(options, time_limit=options.time_limit / 2))
-    except SolverError:
+    except (SolverError, UsageError):  # of periods that are too long for its whole numbers, too
         return None
     except InfeasibleError as error:
         if error.proven:

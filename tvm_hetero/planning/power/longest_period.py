@@ -23,6 +23,8 @@ from tvm_hetero.views.instance import Flow, Hop, Instance, instance_of
 FAR = 1000.0
 # Rounding of all durations together, as a part of their mean load: energies stay below 2^63.
 _ERROR = 1e-5
+# The same as a part of the longest period, where what is quickest is far quicker than that.
+_COARSE = 1e-9
 
 
 def longest_period(problem: Problem, watts: float) -> tuple[float, bool]:
@@ -31,7 +33,7 @@ def longest_period(problem: Problem, watts: float) -> tuple[float, bool]:
     One device alone that draws few enough watts is a plan; and if all devices idle with fewer, any
     placement is one, with a period of all work one by one and the joules of it at most.
     """
-    work = _all_work(instance_of(problem))
+    work = all_work(instance_of(problem))
     periods = (_alone(problem, d, watts) for d in problem.platform.names)
     alone = [found for found in periods if found is not None and found <= FAR * work]
     if alone:
@@ -52,7 +54,7 @@ def _alone(problem: Problem, device: str, watts: float) -> float | None:
     return shortest_period(found.value, idle, above, watts)
 
 
-def _all_work(instance: Instance) -> float:
+def all_work(instance: Instance) -> float:
     """All tasks at their slowest and all hops that there can be, one by one, s."""
     total = math.fsum(max(s for s in row if s < math.inf) for row in instance.seconds)
     for flow in instance.tensors:
@@ -70,10 +72,11 @@ def _hops_of(instance: Instance, flow: Flow) -> list[set[Hop]]:
     ]
 
 
-def choose_ticks(problem: Problem, longest: float) -> Ticks:
+def choose_ticks(problem: Problem, longest: float, *, coarse: bool = False) -> Ticks:
     """Ticks for sums of costs and copies in periods of at most `longest` (s, above 0).
 
-    What takes longer is in none of these, so that its rounding does not count.
+    What takes longer is in none of these, so that its rounding does not count. With `coarse` they
+    are small beside the longest period, and else beside what the tasks take at their quickest.
     """
     instance = instance_of(problem)
     durations = [s for row in instance.seconds for s in row if s < math.inf]
@@ -84,6 +87,7 @@ def choose_ticks(problem: Problem, longest: float) -> Ticks:
         durations += [instance.hop_seconds(hop, flow.nbytes) for hop in sorted(hops)]
         count += max(map(len, found))
     size = math.fsum(map(min, instance.seconds)) / len(instance.names) or longest
+    size, error = (longest, _COARSE) if coarse else (size, _ERROR)
     # Costs may be whole in few ticks, and the period then is not: a tick has to be small beside it.
-    finest = 1 / (_ERROR * size)
-    return choose(durations, count, size, longest * (1 + 1e-6), error=_ERROR, least=finest)
+    finest = 1 / (error * size)
+    return choose(durations, count, size, longest * (1 + 1e-6), error=error, least=finest)

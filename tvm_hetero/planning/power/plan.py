@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
-from tvm_hetero.planning.power.longest_period import FAR, choose_ticks, longest_period
+from tvm_hetero.planning.power.longest_period import FAR, all_work, choose_ticks, longest_period
 from tvm_hetero.planning.power.program import (
     TOLERANCE,
     PowerModel,
@@ -34,6 +34,7 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, CpsatOutcome, run
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.cpsat.spending import THOUSANDTHS, bound_spending, sum_watts
+from tvm_hetero.solvers.registry import check_teams
 from tvm_hetero.solvers.timing.steady_period import write_period
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Instance, instance_of
@@ -90,7 +91,8 @@ def most_throughput(problem: Problem, watts: float, options: Options = Options(1
     InfeasibleError
         If the watts are too few for any placement, or memory or links allow none.
     SolverError
-        If no placement was found in the time.
+        If no placement was found in the time, or teams are such that no period may be as short as
+        the busiest core is busy.
     """
     _check(problem, watts, "watts")
     # What all devices draw at most is no cap, and of far more there would be no whole numbers.
@@ -127,21 +129,23 @@ class _Attempt:
 def _attempts(problem: Problem, cap: float, watts: float, options: Options) -> Iterator[_Attempt]:
     """Placements for the cap rounded up, which proves, and then down as far as rounding asks."""
     instance, budget = instance_of(problem), CpsatBudget.of(options, options.clock())
-    longest, sure = longest_period(problem, cap)
+    longest, alone = longest_period(problem, cap)
     if longest == 0:
         raise _timeless(problem)
-    ticks = choose_ticks(problem, longest)
-    room = stretch(problem, ticks)
-    sure = sure and room <= FAR
-    longest = longest * max(2.0, min(room, FAR)) + ticks.slack / ticks.per_second
-    limits, bound, turn = [0], 0.0, 0
+    limits, bound, turn, coarse = [0], 0.0, 0, False
     while turn < len(limits):
-        model = PowerModel(instance, ticks, longest)
+        ticks = choose_ticks(problem, longest, coarse=coarse)
+        room = stretch(problem, ticks)
+        most = longest * max(2.0, min(room, FAR)) + ticks.slack / ticks.per_second
+        model = PowerModel(instance, ticks, most)
         limits = _whole_limits(cap, 0 if model.spending.whole else 2 * len(instance.names))
         model.limit_watts(limits[turn])
         outcome = run(model.model, options, budget, _share(limits[turn:]), linear=2)
+        if outcome.infeasible and model.clipped and not coarse:
+            coarse = True  # none within the periods that so fine ticks have numbers for
+            continue
         if turn == 0:
-            sure = sure and _proves(model) and not model.clipped
+            sure = alone and room <= FAR and _proves(model) and not model.clipped
             _refuse(outcome, problem, options, f"{watts:g} W in the mean", sure=sure)
             bound = bound_period(problem, ticks, outcome.bound) if _proves(model) else 0.0
         if not outcome.found:
@@ -214,8 +218,9 @@ def _check(problem: Problem, number: float, what: str) -> None:
     if not 0 < number < math.inf:
         raise UsageError(f"expected {what} above 0, got {number!r}")
     as_energy(problem)  # says which device lacks watts
-    if all(c.seconds(problem.batch) == 0 for row in problem.costs.values() for c in row.values()):
-        raise _timeless(problem)
+    check_teams(problem.platform, objective, "cpsat")
+    if all_work(instance_of(problem)) == 0:
+        raise UsageError(f"nothing of {problem.name!r} takes any time; say in 'costs' what does")
 
 
 def _timeless(problem: Problem) -> UsageError:

@@ -101,8 +101,22 @@ class PowerModel(PlacementModel):
     def limit_watts(self, thousandths: int) -> None:
         """No more than so many in the mean, and as short a period as that allows."""
         self.model.add(self.period >= self.largest)
+        self._rule_out_idlers(thousandths)
         self.model.add(self.energy <= thousandths * self.period)
         self.model.minimize(self.period)
+
+    def _rule_out_idlers(self, thousandths: int) -> None:
+        """What idles with so many takes no more than that.
+
+        It follows from the sum, from which CP-SAT concludes it tick by tick: with a device that
+        idles with all of the watts it raised the period for minutes. (A product of the period and
+        the watts that are left says more, and presolve of OR-Tools 9.15 calls some of them
+        infeasible that are not.)
+        """
+        idle, above = self.spending.idle_and_above()
+        full = self.model.new_bool_var("idles with all")
+        self.model.add(idle <= thousandths - 1).only_enforce_if(~full)
+        self.model.add(above <= 0).only_enforce_if(full)
 
     def fix_period(self, seconds: float, slack: float) -> None:
         """A period of so many seconds, loads `slack` ticks longer at most, and least energy.

@@ -35,8 +35,8 @@ def shortest_period(load: float, idle: float, above: float, watts: float) -> flo
     """The least period (s) of at least `load` with no more than `watts` in the mean; None: none.
 
     A period Q takes above + idle Q joules. Devices that draw less while they are busy than while
-    they idle make `above` negative: then longer periods are no help. Nor are they where what is left
-    of the watts is rounding: 1 W that idles as three thirds would have a period of ten million years.
+    they idle make `above` negative: then longer periods are no help. Nor are they where what is
+    left of the watts is rounding: of 1 W, and three thirds to idle, a period would be of ages.
     """
     if watts - idle > TOLERANCE * watts:
         return max(load, above / (watts - idle))

@@ -64,12 +64,36 @@ class Spending:
         self.model, self.problem, self.end = model, problem, end
         self.energy = problem.objective.kind == "energy"
         self.whole = True
+        self.used: dict[int, cp_model.IntVar] = {}
         lasting = (self._while_used(d) for d in range(len(problem.platform.devices)))
         self.lasting = dict(enumerate(lasting))
 
     def terms(self) -> list[cp_model.LinearExpr | int]:
         """All that is to be summed up."""
         return [*self._of_devices(), *self._of_cores()]
+
+    def idle_and_above(self) -> tuple[cp_model.LinearExpr | int, cp_model.LinearExpr | int]:
+        """Thousandths of a watt with which all in use idles, and at least what is spent above that.
+
+        Until an `end` that nothing is busy beyond, idle * end + above is in `terms`.
+        """
+        shared = self.problem.platform.team_cores
+        idle: list[cp_model.LinearExpr] = []
+        above: list[cp_model.LinearExpr | int] = []
+        for d, device in enumerate(self.problem.platform.devices):
+            watts = device.watts or 0.0
+            if d in self.used and device.name in shared:
+                above.append(self._times(watts) * self._busy(d))
+            elif d in self.used:
+                above.append(self._times(watts - device.idle_watts) * self._busy(d))
+                idle.append(self._times(device.idle_watts) * self.used[d])
+        for devices, shares in self._shares():
+            dearest = self.model.model.new_int_var(0, max(shares.values()), f"idle {devices}")
+            for d, share in shares.items():
+                self.model.model.add(dearest >= share * self.used[d])
+            idle.append(dearest)
+            above.append(-max(shares.values()) * sum(map(self._busy, shares)))
+        return sum(idle), sum(above)
 
     def _of_devices(self) -> Iterator[cp_model.LinearExpr | int]:
         """What devices spend by themselves: of teams only while they are busy."""
@@ -89,18 +113,21 @@ class Spending:
 
     def _of_cores(self) -> Iterator[cp_model.LinearExpr | int]:
         """What cores of teams spend while they idle, or cost."""
-        platform = self.problem.platform
-        for devices, count in Counter(platform.cores.values()).items():
-            mine = {d: z for d in devices if (z := self.lasting[d]) is not None}
-            if not mine or platform.names[devices[0]] not in platform.team_cores:
-                continue
-            busy = sum(map(self._busy, mine)) if self.energy else 0
-            shares = {d: self._times(count * self._share(d)) for d in mine}
+        for devices, shares in self._shares():
+            busy = sum(map(self._busy, shares)) if self.energy else 0
             most = max(shares.values()) * self.model.horizon
             spent = self.model.model.new_int_var(0, most, f"cores of {devices}")
-            for d, lasting in mine.items():
-                self.model.model.add(spent >= shares[d] * (lasting - busy))
+            for d, share in shares.items():
+                self.model.model.add(spent >= share * (self.lasting[d] - busy))
             yield spent
+
+    def _shares(self) -> Iterator[tuple[tuple[int, ...], dict[int, int]]]:
+        """The devices on cores of teams, and of each that can be in use its share of them all."""
+        platform = self.problem.platform
+        for devices, count in Counter(platform.cores.values()).items():
+            mine = [d for d in devices if self.lasting[d] is not None]
+            if mine and platform.names[devices[0]] in platform.team_cores:
+                yield devices, {d: self._times(count * self._share(d)) for d in mine}
 
     def _share(self, d: int) -> float:
         """What a device's figure that lasts is for each of its cores."""
@@ -122,7 +149,7 @@ class Spending:
         if not users:
             return None
         model = self.model.model
-        used = model.new_bool_var(f"in use {d}")
+        used = self.used[d] = model.new_bool_var(f"in use {d}")
         for user in users:
             model.add_implication(user, used)
         lasting = model.new_int_var(0, self.model.horizon, f"z{d}")
