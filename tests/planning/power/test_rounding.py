@@ -173,3 +173,23 @@ def test_a_batch_of_several_has_no_bound() -> None:
     problem = independent([{"a": 1.0}], a=(2, 1))
     several = replace(problem, objective=replace(problem.objective, batch=2))
     assert least_energy(several, 4.0, QUICK).bound == 0.0
+
+
+def test_what_or_tools_proves_wrongly_is_not_asked_for() -> None:
+    """Both tasks on `a` take 2 J. With inclusions looked for presolve makes `c` be in use."""
+    devices = (
+        Device("a", cores=(0, 1, 2), memory=12, watts=3.0),
+        Device("b", watts=6.5, idle_watts=2.0),
+        Device("c", cores=(0, 1, 2), memory=12, watts=4.5, idle_watts=0.5, overlap=True),
+    )
+    rows = {"x": (2 * THIRD, THIRD, 1 + 1e-7), "y": (0.0, 0.1, 1.0)}
+    costs = {
+        task: {d.name: Cost(((1, seconds),)) for d, seconds in zip(devices, row, strict=True)}
+        for task, row in rows.items()
+    }
+    bytes_a_second = {"ab": 24.0, "ba": 8 / 3, "cb": 3.0, "bc": 1e9, "ac": 1e9, "ca": 8 / 3}
+    links = tuple(Link(*ends, bandwidth=rate) for ends, rate in bytes_a_second.items())
+    graph = TaskGraph([Task("x", output_bytes=8), Task("y", output_bytes=4)], [Edge("x", "y", 8)])
+    problem = Problem(graph, costs, Platform(devices, links), Objective("throughput"))
+    found = least_energy(problem, 4.0, QUICK)
+    assert found.joules == pytest.approx(2.0) and 1.999 < found.bound <= found.joules
