@@ -86,8 +86,10 @@ def choose_ticks(problem: Problem, longest: float, *, coarse: bool = False) -> T
         hops = set[Hop]().union(*found)
         durations += [instance.hop_seconds(hop, flow.nbytes) for hop in sorted(hops)]
         count += max(map(len, found))
-    size = math.fsum(map(min, instance.seconds)) / len(instance.names) or longest
-    size, error = (longest, _COARSE) if coarse else (size, _ERROR)
+    least = math.fsum(map(min, instance.seconds)) / len(instance.names)
+    size, error = least or min(all_work(instance), longest), _ERROR
+    if coarse:
+        size, error = longest, _COARSE
     # Costs may be whole in few ticks, and the period then is not: a tick has to be small beside it.
     finest = 1 / (error * size)
     return choose(durations, count, size, longest * (1 + 1e-6), error=error, least=finest)

@@ -65,8 +65,8 @@ class Spending:
         self.energy = problem.objective.kind == "energy"
         self.whole = True
         self.used: dict[int, cp_model.IntVar] = {}
-        lasting = (self._while_used(d) for d in range(len(problem.platform.devices)))
-        self.lasting = dict(enumerate(lasting))
+        lasting = enumerate(map(self._while_used, range(len(problem.platform.devices))))
+        self.lasting = {d: z for d, z in lasting if z is not None}
 
     def terms(self) -> list[cp_model.LinearExpr | int]:
         """All that is to be summed up."""
@@ -99,7 +99,7 @@ class Spending:
         """What devices spend by themselves: of teams only while they are busy."""
         shared = self.problem.platform.team_cores
         for d, device in enumerate(self.problem.platform.devices):
-            lasting, watts = self.lasting[d], device.watts or 0.0
+            lasting, watts = self.lasting.get(d), device.watts or 0.0
             if lasting is None:
                 continue
             if device.name in shared:
@@ -125,7 +125,7 @@ class Spending:
         """The devices on cores of teams, and of each that can be in use its share of them all."""
         platform = self.problem.platform
         for devices, count in Counter(platform.cores.values()).items():
-            mine = [d for d in devices if self.lasting[d] is not None]
+            mine = [d for d in devices if d in self.lasting]
             if mine and platform.names[devices[0]] in platform.team_cores:
                 yield devices, {d: self._times(count * self._share(d)) for d in mine}
 
