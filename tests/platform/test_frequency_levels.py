@@ -9,7 +9,7 @@ import pytest
 from tvm_hetero.check import check_schedule
 from tvm_hetero.check.memory import memory_peaks as judged_peaks
 from tvm_hetero.errors import FormatError, PlatformError
-from tvm_hetero.platform import Device, Platform
+from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.platform.devices import Link
 from tvm_hetero.platform.frequency_levels import refuse_levels
 from tvm_hetero.problem import Cost, Objective, Problem
@@ -154,3 +154,11 @@ def test_a_level_is_no_board_and_there_are_not_too_many() -> None:
     devices = [Device(f"l{i}", cores=(0,), level_of="big") for i in range(65)]
     with pytest.raises(PlatformError, match="at most 64"):
         Platform(tuple(devices))
+
+
+def test_levels_that_are_made_and_those_that_are_read_are_the_same_platform() -> None:
+    """Nothing is moved between levels, whoever says that there are some."""
+    levels = [Device(f"big.{x}", cores=(0,), level_of="big") for x in "ab"]
+    made = Platform((*levels, Device("other")), (Link("big.a", "other"),), (Fabric("node0", 5.0),))
+    assert made.path("big.a", "big.b", 10)[0].seconds(10) == 0
+    assert Platform.from_dict(made.to_dict()) == made

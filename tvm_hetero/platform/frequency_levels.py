@@ -112,7 +112,7 @@ def give_cores(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 
 def expand_links(links: Iterable[Link], devices: Sequence[Device]) -> tuple[Link, ...]:
-    """Links of a device to all its levels, and links that take no time between these.
+    """Links of a device to all its levels.
 
     Raises
     ------
@@ -120,14 +120,24 @@ def expand_links(links: Iterable[Link], devices: Sequence[Device]) -> tuple[Link
         If a device has more levels than links can be made between.
     """
     refuse_many_levels(devices)
+    groups = _levels(devices)
+    return tuple(copy for link in links for copy in _copies(link, groups))
+
+
+def link_levels(links: Sequence[Link], devices: Sequence[Device]) -> tuple[Link, ...]:
+    """The links, and between levels of one device where there is none one that takes no time."""
+    known = {(link.src, link.dst) for link in links}
+    pairs = (pair for names in _levels(devices).values() for pair in permutations(names, 2))
+    return (*links, *(Link(*pair) for pair in pairs if pair not in known))
+
+
+def _levels(devices: Iterable[Device]) -> dict[str, list[str]]:
+    """The names of the levels of each device that has any."""
     groups: dict[str, list[str]] = {}
     for device in devices:
         if device.level_of is not None:
             groups.setdefault(device.level_of, []).append(device.name)
-    found = [copy for link in links for copy in _copies(link, groups)]
-    known = {(link.src, link.dst) for link in found}
-    pairs = (pair for names in groups.values() for pair in permutations(names, 2))
-    return (*found, *(Link(*pair) for pair in pairs if pair not in known))
+    return groups
 
 
 def _copies(link: Link, groups: Mapping[str, Sequence[str]]) -> Iterator[Link]:
