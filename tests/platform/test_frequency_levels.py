@@ -10,7 +10,6 @@ from tvm_hetero.check import check_schedule
 from tvm_hetero.check.memory import memory_peaks as judged_peaks
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform import Device, Fabric, Link, Platform
-from tvm_hetero.platform.devices import Link
 from tvm_hetero.platform.frequency_levels import refuse_levels
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
