@@ -193,3 +193,22 @@ def test_what_or_tools_proves_wrongly_is_not_asked_for() -> None:
     problem = Problem(graph, costs, Platform(devices, links), Objective("throughput"))
     found = least_energy(problem, 4.0, QUICK)
     assert found.joules == pytest.approx(2.0) and 1.999 < found.bound <= found.joules
+
+
+def test_nothing_is_moved_in_vain_to_keep_a_device_from_idling() -> None:
+    """`a` draws nothing while it receives: from `b`, where both tasks are dearer than on `c`."""
+    devices = (
+        Device("a", watts=0.0, idle_watts=1.0),
+        Device("b", watts=4.5, overlap=True),
+        Device("c", watts=4.0),
+    )
+    rows = {"x": {"b": 1.0, "c": 1.0}, "y": {"a": 100.0, "b": 1.0, "c": 1.0}, "z": {"a": 1.0}}
+    costs = {
+        task: {name: Cost(((1, seconds),)) for name, seconds in row.items()}
+        for task, row in rows.items()
+    }
+    graph = TaskGraph([Task("x", output_bytes=8), Task("y"), Task("z")], [Edge("x", "y", 8)])
+    platform = Platform(devices, (Link("b", "a", bandwidth=4.0),))
+    problem = Problem(graph, costs, platform, Objective("throughput"))
+    found = least_energy(problem, 4.0, QUICK)
+    assert found.joules == pytest.approx(11.0) and 10.99 < found.bound <= found.joules

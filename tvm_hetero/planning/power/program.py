@@ -13,7 +13,9 @@ Frequency levels are teams on one core, so that x chooses them; that a device id
 the period is in E, and with it whether it is better to race or to be slow.
 
 A device that draws less while it is busy than while it idles would gain by copies in vain, which
-the program may make: its bounds hold then as well, but its answers may be above them.
+the placement model may make. Where there is one, hops are only what some reader asks for:
+
+    y[t, a, b]  <=  sum of x[u(t), j] x[w, k] over the j ~> k that have the hop   -> `_ask_for_hops`
 
 Rounding. Durations are rounded up to ticks, a load by at most s seconds in all. A solution of the
 problem is one of the program after its loads grew by s, so the bounds are
@@ -33,6 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import UsageError
@@ -76,9 +79,29 @@ class PowerModel(PlacementModel):
         self.horizon = self._whole_horizon(min(wanted, most))
         self.clipped = self.horizon < wanted
         self.model.add(self.largest <= self._most_load(self.horizon))
+        if any(_above_idle(problem, name) < 0 for name in problem.platform.names):
+            self._ask_for_hops()
         self.period = self.model.new_int_var(0, self.horizon, "Q")
         self.spending = Spending(self, problem, self.period)
         self.energy = sum(self.spending.terms())
+
+    def _ask_for_hops(self) -> None:
+        """No hop is made that no reader asks for."""
+        instance, model = self.instance, self.model
+        asking: dict[tuple[int, Hop], list[cp_model.IntVar]] = {key: [] for key in self.y}
+        for t, flow in enumerate(instance.tensors):
+            for j, k in product(instance.devices[flow.maker], range(len(instance.names))):
+                readers = [self.x[w, k] for w in flow.readers if (w, k) in self.x]
+                route = instance.route(j, k, flow.nbytes)
+                if not readers or not route:
+                    continue
+                asked = model.new_bool_var(f"asked{t},{j},{k}")
+                model.add_implication(asked, self.x[flow.maker, j])
+                model.add_bool_or(~asked, *readers)
+                for hop in route:
+                    asking[t, hop].append(asked)
+        for key, made in self.y.items():
+            model.add_bool_or(~made, *asking[key])
 
     def _most_load(self, horizon: int) -> int:
         """A load (ticks) that is no longer than the horizon but by rounding."""
