@@ -110,6 +110,8 @@ def with_tables(text: str, tables: Sequence[str]) -> str:
         if len(places) != 1:
             raise ValueError(f"expected one table {head!r} on the page, found {len(places)}")
         blocks[places[0]] = table
+    # A table at its end takes the newline of a page with it.
+    blocks[-1] = blocks[-1].rstrip("\n") + "\n"
     return "\n\n".join(blocks)
 
 
