@@ -53,7 +53,7 @@ class Alarm:
 class Streak(NamedTuple):
     """Windows in a row that deviated in the same way, and how: a stage and a direction."""
 
-    count: int = 0
+    length: int = 0
     key: tuple[int, Direction] | None = None
 
     def go_on(self, found: Alarm | None) -> Streak:
@@ -61,7 +61,7 @@ class Streak(NamedTuple):
         if found is None:
             return _NONE
         key = (found.stage, found.direction)
-        return Streak(self.count + 1 if key == self.key else 1, key)
+        return Streak(self.length + 1 if key == self.key else 1, key)
 
 
 _NONE = Streak()
@@ -114,9 +114,9 @@ def detect(detector: Detector, observation: Observation) -> tuple[Detector, Alar
     faint = _deviation(detector, observation, (0.0,) * len(detector.spread))
     clear, lasting = detector.clear.go_on(found), detector.faint.go_on(faint)
     detector = replace(detector, clear=clear, faint=lasting)
-    if clear.count >= detector.patience:
+    if clear.length >= detector.patience:
         return detector, found
-    return detector, faint if lasting.count >= _LASTING * detector.patience else None
+    return detector, faint if lasting.length >= _LASTING * detector.patience else None
 
 
 def after_search(detector: Detector, alarm: Alarm | None, *, gained: bool) -> Detector:
