@@ -8,6 +8,7 @@ head has its own, from its first byte on. The server looks at all connections on
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import time
 from collections.abc import Awaitable
@@ -43,6 +44,11 @@ class DoorStream(IOStream):
         self._head_since: float | None = None
         self._sent, self._sent_before = 0, 0
         self._moved = time.monotonic()
+        self._allowed = math.inf  # when the client has to have sent what it is to send
+
+    def allow(self, seconds: float) -> None:
+        """Close when so many seconds have passed, and not what was said before."""
+        self._allowed = time.monotonic() + seconds
 
     def read_until_regex(self, regex: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
         """Called by tornado for the head of the next request."""
@@ -92,11 +98,13 @@ class DoorStream(IOStream):
         self.close()
 
     def check_pace(self, now: float, limits: Limits) -> None:
-        """Cut off a client whose head comes too slowly, or who does not read its answer."""
+        """Cut off who sends a head or a body too slowly, or nothing, or reads no answer."""
         if self.closed():
             return
         if self._is_in_head and now - (self._head_since or now) > limits.head_seconds:
             self._say_last(HEAD_TOO_SLOW)
+            self.close()
+        elif now > self._allowed:
             self.close()
         elif not self.writing() or self._sent != self._sent_before:
             self._moved, self._sent_before = now, self._sent
