@@ -11,6 +11,7 @@ import contextlib
 import math
 import socket
 import time
+from asyncio import Future
 from collections.abc import Awaitable
 from types import TracebackType
 
@@ -18,7 +19,9 @@ from tornado.iostream import IOStream, UnsatisfiableReadError
 
 from tvm_hetero.serve.core.limits import Limits
 from tvm_hetero.serve.http.lingering import Lingering
-from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW
+from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW, MALFORMED
+
+_BARE = b"HTTP/1.1 400 Bad Request\r\n\r\n"  # all that tornado says of what it cannot read
 
 _ErrorInfo = (
     bool
@@ -68,6 +71,10 @@ class DoorStream(IOStream):
         elif count and self._head_since is None:
             self._head_since = time.monotonic()
         return count
+
+    def write(self, data: bytes | memoryview) -> Future[None]:
+        """Called by tornado; what is no request is told what one is."""
+        return super().write(MALFORMED if data == _BARE else data)
 
     def write_to_fd(self, data: memoryview) -> int:
         """Called by tornado when something can be written."""
