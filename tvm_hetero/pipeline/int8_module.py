@@ -23,15 +23,18 @@ from typing import Any
 
 import onnx
 import tvm
+import tvm_ffi
 
 from tvm_hetero.cost_models.protocol import CostModel, Progress
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.importer import import_checked
 from tvm_hetero.frontends.onnx.post_training import (
     is_quantized,
     prepare_model,
     quantizable_nodes,
     quantize_model,
+    refuse_large,
     require_quantizer,
 )
 from tvm_hetero.frontends.onnx.post_training.nodes_alone import nodes_alone
@@ -43,10 +46,13 @@ from tvm_hetero.pipeline.int8_error import measure_error, refuse_error
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.precision.calibration_inputs import calibration_inputs, check_inputs
+from tvm_hetero.pipeline.precision.output_error import metric_name
 from tvm_hetero.pipeline.steps import LOWER, run_phases
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.precision_promise import FLOAT32, INT8, PrecisionPromise
 
+# Attributes of ``main`` that a quantised module has from the float one.
+_KEPT = (INPUT_NAMES, OUTPUT_NAMES, MODEL_NAME, SOURCE, RANGES)
 # A node's bytes must take this share of its float32 at most: edges are not in it.
 _WORTH = 0.95
 
@@ -70,19 +76,21 @@ def int8_module(
     Raises
     ------
     UsageError
-        If the module is of no ONNX file, nothing can be measured, ONNX Runtime is not installed, an
-        input for calibration is not the model's, or the outputs are further off than is allowed.
+        If the module is of no ONNX file or was changed since, nothing can be measured, ONNX Runtime
+        is not installed, an input for calibration is not the model's, the outputs are further off
+        than is allowed, or the module is in bytes already and another metric is asked for.
     ModelError
-        If ONNX Runtime does not take the model.
+        If ONNX Runtime does not take the model, or it is too large.
     """
     found = promise_of(mod)
     if found is not None and found.precision == INT8:
-        refuse_error(replace(found, accuracy=options.accuracy))
-        return mod
+        return _again(mod, found, options)
     proto = imported_model(_source_of(mod, found))
     if is_quantized(proto):
         return _as_it_is(mod, options, "the model is quantised already")
     require_quantizer()
+    refuse_large(proto)
+    _refuse_changed(mod, proto)
     plain = _lowered(mod, Job(mod, platform, options, model, progress))
     refuse_unmeasurable(plain, INT8)
     for values in options.calibration:
@@ -107,6 +115,22 @@ def int8_module(
     return with_promise(made, replace(promise, seconds_float32=before, seconds=after))
 
 
+def _again(mod: tvm.IRModule, found: PrecisionPromise, options: PartitionOptions) -> tvm.IRModule:
+    """A module that is in bytes already, with the accuracy that is asked for now."""
+    metric = metric_name(options.metric)
+    if found.measured is not None and metric != found.metric:
+        raise UsageError(
+            f"precision int8: this module is in int8 already, and its error was measured as "
+            f"{found.metric!r}, not {metric!r}; begin with the model itself, or leave the metric "
+            "as it was"
+        )
+    if options.accuracy is None:
+        return mod
+    promise = replace(found, accuracy=options.accuracy)
+    refuse_error(promise)
+    return with_promise(mod, promise)
+
+
 _NOTHING = "no product or convolution by constants is quicker in int8"
 _NOT_QUICKER = "with the conversions that it needs, the network is not quicker in int8"
 
@@ -127,6 +151,27 @@ def _source_of(mod: tvm.IRModule, found: PrecisionPromise | None) -> Mapping[str
             "that (QDQ files run in int8 as they are)"
         )
     return note
+
+
+def _refuse_changed(mod: tvm.IRModule, proto: onnx.ModelProto) -> None:
+    """Refuse a module that is not what its file gives: it would be thrown away silently."""
+    again = import_checked(proto, proto.graph.name)
+    if not tvm_ffi.structural_equal(_without_notes(mod), _without_notes(again)):
+        raise UsageError(
+            "precision int8: this module was changed since it was imported, and what is quantised "
+            "is its file; apply passes after that, or quantise the file itself and import that "
+            "(QDQ files run in int8 as they are)"
+        )
+
+
+def _without_notes(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module without what a quantised one takes over from it (`_imported`)."""
+    main = mod["main"]
+    for name in _KEPT:
+        main = main.without_attr(name)
+    plain = tvm.IRModule(dict(mod.functions_items()), global_infos=mod.global_infos)
+    plain["main"] = main
+    return plain
 
 
 def _lowered(mod: tvm.IRModule, like: Job) -> Job:
@@ -164,7 +209,8 @@ def measure_nodes(prepared: onnx.ModelProto, of: Job) -> list[list[str]]:
     list of list of str
         Names in the model's order; empty where no node gains.
     """
-    alone = nodes_alone(prepared, quantizable_nodes(prepared))
+    nodes = quantizable_nodes(prepared)
+    alone = nodes_alone(prepared, nodes)
     if not alone.kinds:
         return []
     plain, codes = (
@@ -177,7 +223,7 @@ def measure_nodes(prepared: onnx.ModelProto, of: Job) -> list[list[str]]:
         if after <= _WORTH * before
         for name in names
     }
-    everything = [node.name for node in quantizable_nodes(prepared)]
+    everything = [node.name for node in nodes]
     chosen = [name for name in everything if name in gaining]
     return [] if not chosen else [chosen] if chosen == everything else [chosen, everything]
 
@@ -199,8 +245,7 @@ def _imported(quantized: onnx.ModelProto, like: tvm.IRModule) -> tvm.IRModule:
     """The quantised model's module, with the names that the other one has."""
     made = from_onnx(quantized)
     kept = like["main"].attrs
-    names = (INPUT_NAMES, OUTPUT_NAMES, MODEL_NAME, SOURCE, RANGES)
-    attributes = {name: kept[name] for name in names if name in kept}
+    attributes = {name: kept[name] for name in _KEPT if name in kept}
     made["main"] = made["main"].with_attrs(attributes)
     return made
 

@@ -153,6 +153,26 @@ def test_a_result_that_others_read_too_stays_numbers() -> None:
     np.testing.assert_allclose(outputs[1][1], outputs[0][1], rtol=1e-5, atol=1e-4)
 
 
+def test_a_result_that_a_branch_reads_too_stays_numbers() -> None:
+    model, feeds = Qdq().model()
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["c"], [name])],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)],
+        )
+        for name, kind in (("then", "Relu"), ("else", "Neg"))
+    }
+    model.graph.node.append(helper.make_node("If", ["hold"], ["z"], **branches))
+    model.graph.input.append(helper.make_tensor_value_info("hold", onnx.TensorProto.BOOL, []))
+    model.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, None))
+    assert "QLinearConv" not in operators(model)
+    given = feeds | {"hold": np.array(True)}
+    want, got = run(model, given), compute(model, given)
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -20,6 +20,7 @@ from onnx import NodeProto, helper
 from tvm_hetero.frontends.onnx.model.byte_weights import byte_filters
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import Dequantized, dequantized
+from tvm_hetero.frontends.onnx.quantized.plain_codes import plain_codes
 
 _FLOAT = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -121,14 +122,8 @@ def _quantizer(
     if len(after) != 1 or result in graph.output_names:
         return None
     (last,) = after
-    scalars = [name for name in last.input[1:] if name]
-    known = all(name in graph.constants and graph.size(name) == 1 for name in scalars)
-    plain = last.op_type == "QuantizeLinear" and not last.domain and last.input[0] == result
-    if not plain or not known or len(scalars) != len(("scale", "zero point")):
-        return None
-    kinds = [graph.array(name).dtype for name in scalars]
-    others = any(attribute(last, name, 0) for name in ("block_size", "output_dtype", "precision"))
-    return None if others or kinds[0] != np.float32 or kinds[1] not in (np.uint8, np.int8) else last
+    makes_codes = last.input[:1] == [result] and plain_codes(graph, last) is not None
+    return last if makes_codes else None
 
 
 def _window(node: NodeProto) -> dict[str, object]:
