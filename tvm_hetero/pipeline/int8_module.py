@@ -29,6 +29,7 @@ from tvm_hetero.cost_models.protocol import CostModel, Progress
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.importer import import_checked
+from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.post_training import (
     is_quantized,
     prepare_model,
@@ -38,7 +39,7 @@ from tvm_hetero.frontends.onnx.post_training import (
     require_quantizer,
 )
 from tvm_hetero.frontends.onnx.post_training.nodes_alone import nodes_alone
-from tvm_hetero.frontends.onnx.source import imported_model
+from tvm_hetero.frontends.onnx.source import imported_model, noted_limits
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, SOURCE
 from tvm_hetero.passes.precision_promise import promise_of, with_promise
 from tvm_hetero.pipeline.choose_precision import refuse_unmeasurable
@@ -85,17 +86,18 @@ def int8_module(
     found = promise_of(mod)
     if found is not None and found.precision == INT8:
         return _again(mod, found, options)
-    proto = imported_model(_source_of(mod, found))
+    source = _source_of(mod, found)
+    proto, limits = imported_model(source), noted_limits(source)
     if is_quantized(proto):
         return _as_it_is(mod, options, "the model is quantised already")
     require_quantizer()
     refuse_large(proto)
-    _refuse_changed(mod, proto)
+    _refuse_changed(mod, proto, limits)
     plain = _lowered(mod, Job(mod, platform, options, model, progress))
     refuse_unmeasurable(plain, INT8)
     for values in options.calibration:
         check_inputs(plain.tasks.main, values)
-    prepared = prepare_model(proto)
+    prepared = prepare_model(proto, limits)
     choices = measure_nodes(prepared, plain)
     if not choices:
         return _as_it_is(mod, options, _NOTHING)
@@ -104,7 +106,7 @@ def int8_module(
     before = _seconds(plain)
     tried = []
     for nodes in choices:
-        made = _imported(quantize_model(prepared, inputs, nodes), mod)
+        made = _imported(quantize_model(prepared, inputs, nodes, limits), mod, limits)
         job = _lowered(made, plain)
         tried.append((_seconds(job), job, made))
     after, codes, made = min(tried, key=lambda each: each[0])
@@ -153,9 +155,9 @@ def _source_of(mod: tvm.IRModule, found: PrecisionPromise | None) -> Mapping[str
     return note
 
 
-def _refuse_changed(mod: tvm.IRModule, proto: onnx.ModelProto) -> None:
+def _refuse_changed(mod: tvm.IRModule, proto: onnx.ModelProto, limits: OnnxLimits) -> None:
     """Refuse a module that is not what its file gives: it would be thrown away silently."""
-    again = import_checked(proto, proto.graph.name)
+    again = import_checked(proto, proto.graph.name, limits=limits)
     if not tvm_ffi.structural_equal(_without_notes(mod), _without_notes(again)):
         raise UsageError(
             "precision int8: this module was changed since it was imported, and what is quantised "
@@ -241,9 +243,9 @@ def _branch_seconds(job: Job, count: int) -> list[float]:
     return seconds
 
 
-def _imported(quantized: onnx.ModelProto, like: tvm.IRModule) -> tvm.IRModule:
+def _imported(quantized: onnx.ModelProto, like: tvm.IRModule, limits: OnnxLimits) -> tvm.IRModule:
     """The quantised model's module, with the names that the other one has."""
-    made = from_onnx(quantized)
+    made = from_onnx(quantized, limits=limits)
     kept = like["main"].attrs
     attributes = {name: kept[name] for name in _KEPT if name in kept}
     made["main"] = made["main"].with_attrs(attributes)

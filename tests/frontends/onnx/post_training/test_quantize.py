@@ -153,8 +153,8 @@ def test_a_signal_leaves_no_copies_of_weights(
     def work() -> None:
         signals.make_watch().begin()
         thread = threading.Thread(target=quantize_model, args=(prepared, [], ["any"]), daemon=True)
-        thread.start()
         try:
+            thread.start()
             thread.join()
         except signals.Interrupted:
             signals.the_watch().leave()  # type: ignore[union-attr]

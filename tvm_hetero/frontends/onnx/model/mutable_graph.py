@@ -18,7 +18,6 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.model.inner_graphs import names_within, node_reads, rename_reads
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.made_bytes import MadeBytes, pay_for_views
@@ -289,17 +288,6 @@ def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
         if candidate.name == name:
             return onnx.helper.get_attribute_value(candidate)
     return default
-
-
-def number(node: NodeProto, name: str, default: float) -> float:
-    """Return a numeric attribute of a node, or `default` where it is not given."""
-    value = attribute(node, name, default)
-    if not isinstance(value, int | float):
-        raise ModelError(
-            f"The attribute '{name}' of node '{printable(node.name)}' ({printable(node.op_type)}) "
-            "is no number. Export the model again."
-        )
-    return float(value)
 
 
 def _copy(node: NodeProto) -> NodeProto:
