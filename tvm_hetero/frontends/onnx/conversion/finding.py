@@ -10,6 +10,7 @@ import numpy as np
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
 from tvm_hetero.frontends.onnx.conversion.ordered import sortable
 from tvm_hetero.frontends.onnx.conversion.registry import converts
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 if TYPE_CHECKING:
     from tvm import relax
@@ -43,7 +44,7 @@ def convert_compress(c: Conversion) -> relax.Expr:
         dims = (math.prod(dims),)
     if not dims:
         c.refuse("keeps rows of a scalar; expected a tensor with axes")
-    axis = int(c.attribute("axis", 0)) % len(dims)
+    axis = checked_axis(c.refuse, int(c.attribute("axis", 0)), len(dims))
     (conditions,) = c.dims(1, 1)
     extents = (math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :]))
     rows = c.reshaped(c.operand(0), extents)

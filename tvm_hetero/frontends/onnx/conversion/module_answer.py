@@ -95,6 +95,8 @@ def unpack_module(sections: Sequence[Section], tensors: Mapping[str, TensorProto
         module = from_json_graph_str(bytes(sections[1]).decode())
         reads = _reads(origins, sections[2:], tensors)
         parameters = list(module["main"].params)[-len(reads) :] if reads else []
+        if len(parameters) != len(reads):
+            raise ValueError(f"{len(reads)} weights for {len(parameters)} parameters")
         # Each is copied twice, once without the interpreter's lock: two at a time.
         with ThreadPoolExecutor(2) as pool:
             weights = list(pool.map(_read_weight, parameters, reads))

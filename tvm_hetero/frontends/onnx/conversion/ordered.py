@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tvm_hetero.frontends.onnx.conversion.conversion import Conversion
 from tvm_hetero.frontends.onnx.conversion.registry import converts
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 if TYPE_CHECKING:
     from tvm import relax
@@ -18,7 +19,7 @@ def convert_topk(c: Conversion) -> list[relax.Expr]:
     from tvm_hetero.kernels.ordered.largest import largest
 
     dims = c.dims(0)
-    axis = _axis(c, int(c.attribute("axis", -1)), len(dims))
+    axis = checked_axis(c.refuse, int(c.attribute("axis", -1)), len(dims))
     kept = c.whole_number(1, "number of elements")
     if not 1 <= kept <= dims[axis]:
         c.refuse(f"wants {kept} of the {dims[axis]} elements along axis {axis}")
@@ -44,7 +45,7 @@ def convert_accumulate(c: Conversion) -> relax.Expr:
     dims, dtype = c.dims(0), c.dtype(0)
     if not dims:
         c.refuse("accumulates along an axis of a scalar, which has none")
-    axis = _axis(c, c.whole_number(1, "axis"), len(dims))
+    axis = checked_axis(c.refuse, c.whole_number(1, "axis"), len(dims))
     extents = _around(dims, axis)
     kernel = accumulate(
         extents,
@@ -71,12 +72,6 @@ def convert_det(c: Conversion) -> relax.Expr:
     matrices = c.reshaped(c.operand(0), (count, rows, rows))
     (made,) = c.emit_kernel(determinant(count, rows, dtype), [matrices], [((count,), dtype)])
     return c.reshaped(made, outer)
-
-
-def _axis(c: Conversion, axis: int, rank: int) -> int:
-    if not -rank <= axis < rank:
-        c.refuse(f"names axis {axis} of a tensor of rank {rank}")
-    return axis % rank
 
 
 def _around(dims: tuple[int, ...], axis: int) -> tuple[int, int, int]:

@@ -1,8 +1,9 @@
-"""The attribute ``axis`` of a node, which onnx does not look at for every operator."""
+"""The attribute ``axis`` of a node."""
 
 from __future__ import annotations
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 
 def axis_of(r: Rewriting, default: int, rank: int) -> int:
@@ -18,7 +19,4 @@ def axis_of(r: Rewriting, default: int, rank: int) -> int:
     ModelError
         If there is no such axis.
     """
-    axis = int(r.attribute("axis", default))
-    if not -rank <= axis < rank:
-        r.refuse(f"names axis {axis}, and there are {rank} dimensions. Export the model again")
-    return axis % rank
+    return checked_axis(r.refuse, int(r.attribute("axis", default)), rank)

@@ -16,6 +16,7 @@ import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 Matrix = np.ndarray[Any, Any]
 
@@ -80,7 +81,7 @@ def rewrite_dft(r: Rewriting) -> bool:
     """A product with the matrix of the transform."""
     x = r.inputs[0]
     dims = r.dims(x)
-    axis = _dft_axis(r) % len(dims)
+    axis = checked_axis(r.refuse, _dft_axis(r), len(dims))
     inverse, onesided = bool(r.attribute("inverse", 0)), bool(r.attribute("onesided", 0))
     read, parts = dims[axis], dims[-1]
     usual = 2 * (read - 1) if inverse and onesided else read

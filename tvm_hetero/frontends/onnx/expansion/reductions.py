@@ -15,6 +15,7 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 _AXES_ARE_OPERAND = 18
 
@@ -60,7 +61,7 @@ def _axes(r: Rewriting) -> list[int] | None:
         given = list(r.attribute("axes") or [])
     if not given and r.attribute("noop_with_empty_axes", 0):
         return None
-    return sorted(axis % rank for axis in given) if given else list(range(rank))
+    return sorted(checked_axis(r.refuse, axis, rank) for axis in given) or list(range(rank))
 
 
 def _reduced(r: Rewriting, operator: str, x: str, axes: list[int]) -> str:

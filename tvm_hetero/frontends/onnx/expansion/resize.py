@@ -29,6 +29,7 @@ from tvm_hetero.frontends.onnx.expansion.resize_taps import (
     nearest_places,
 )
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 _MODES = frozenset(
     {
@@ -68,7 +69,8 @@ def _choice(r: Rewriting, name: str, default: str, known: frozenset[str]) -> str
 def _axes(r: Rewriting, mode: str) -> dict[int, ResizedAxis]:
     """Return how each axis is resized."""
     dims = r.dims(r.inputs[0])
-    chosen = [d % len(dims) for d in r.attribute("axes") or range(len(dims))]
+    rank = len(dims)
+    chosen = [checked_axis(r.refuse, d, rank) for d in r.attribute("axes") or range(rank)]
     scales, sizes = _scales_and_sizes(r, [dims[d] for d in chosen])
     roi = np.array([0.0] * len(chosen) + [1.0] * len(chosen))
     if mode == "tf_crop_and_resize" and r.operand(1):

@@ -11,6 +11,7 @@ import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 
 @rewrites("Scan")
@@ -41,7 +42,8 @@ def rewrite_scan(r: Rewriting) -> bool:
 
 def _axes(r: Rewriting, scanned: list[str]) -> list[int]:
     axes = r.attribute("scan_input_axes") or [0] * len(scanned)
-    return [axis % r.rank(name) for axis, name in zip(axes, scanned, strict=True)]
+    named = zip(axes, scanned, strict=True)
+    return [checked_axis(r.refuse, axis, r.rank(name)) for axis, name in named]
 
 
 def _slices(r: Rewriting, scanned: list[str], axes: list[int], step: int, length: int) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 from tvm_hetero.frontends.onnx.model.late_windows import (
     counts_padding,
     pads_without_late_windows,
@@ -162,7 +163,7 @@ def _pads(r: Rewriting, rank: int) -> tuple[list[int], list[int]]:
     given = [int(p) for p in r.constant_of(1, "pads")]
     chosen = list(range(rank))
     if r.operand(3):
-        chosen = [int(d) % rank for d in r.constant_of(3, "axes")]
+        chosen = [checked_axis(r.refuse, int(d), rank) for d in r.constant_of(3, "axes")]
     before, after = [0] * rank, [0] * rank
     for position, d in enumerate(chosen):
         before[d], after[d] = given[position], given[len(given) // 2 + position]

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.microsoft.forms import ADVICE, contributed
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 
 @contributed(
@@ -125,7 +126,7 @@ def add_rms_norm(
         As `Rewriting.add` takes them.
     """
     rank = r.rank(r.inputs[0])
-    axes = list(range(axis % rank, rank))
+    axes = list(range(checked_axis(r.refuse, axis, rank), rank))
     # In float32, as ONNX Runtime's kernels compute.
     half = r.element_type(r.inputs[0]) != TensorProto.FLOAT
     wide = r.add("Cast", [x], to=TensorProto.FLOAT) if half else x

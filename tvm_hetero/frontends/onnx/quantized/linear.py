@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 from tvm_hetero.frontends.onnx.quantized.arithmetic import (
     Quantizer,
     add_dequantized,
@@ -78,14 +79,13 @@ def quantizer_of(r: Rewriting, code: int, default_axis: int = 1) -> Quantizer:
         if (name := r.operand(2)) and math.prod(r.dims(name)) != 1:
             r.refuse(f"has zero points of {list(r.dims(name))} for one scale")
         return Quantizer(along(r, scale, dims, 0, 0), along(r, zero, dims, 0, 0), code)
-    rank, axis = r.rank(r.inputs[0]), int(r.attribute("axis", default_axis))
-    if not -rank <= axis < rank:
-        r.refuse(f"has axis {axis} for {rank} dimensions")
+    rank = r.rank(r.inputs[0])
+    axis = checked_axis(r.refuse, int(r.attribute("axis", default_axis)), rank)
     whole = r.dims(r.inputs[0])
-    _check_counts(r, whole, axis % rank, block)
+    _check_counts(r, whole, axis, block)
     if not block:
         return Quantizer(along(r, scale, dims, rank, axis), along(r, zero, dims, rank, axis), code)
-    spread, moved = (_repeated(r, name, dims, whole, axis % rank, block) for name in (scale, zero))
+    spread, moved = (_repeated(r, name, dims, whole, axis, block) for name in (scale, zero))
     return Quantizer(spread, moved, code)
 
 
