@@ -10,6 +10,8 @@ import pytest
 from onnx import helper
 
 from tests.frontends.onnx.running import assert_same, typed_model
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
@@ -72,3 +74,11 @@ def test_other_padding_stays_before_it(pads: np.ndarray, how: dict[str, Any]) ->
     source = model(pads, **how)
     assert [node.op_type for node in expanded(source)] == ["Pad", "Conv"]
     assert_same(source, IMAGE)
+
+
+def test_a_bias_of_another_length_is_refused_not_repeated() -> None:
+    weights = np.ones((6, 4, 3, 3), np.float32)
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
+    given = typed_model([node], IMAGE, {"w": weights, "b": np.ones(1, np.float32)}, opset=13)
+    with pytest.raises(ModelError, match=r"has a bias of \[1\] for 6 output channels"):
+        from_onnx(given)

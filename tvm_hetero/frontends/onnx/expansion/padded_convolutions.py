@@ -24,8 +24,10 @@ _KEPT = {"group": 1, "kernel_shape": None, "strides": None, "dilations": None}
 def rewrite_convolution(r: Rewriting) -> bool:
     """Let the convolution pad, where what pads its image does so with zeros, around it.
 
-    Pads that follow from shapes are written out first.
+    Pads that follow from shapes are written out first. A bias of another length is refused: TVM
+    would repeat one of a single number.
     """
+    _check_bias(r)
     pad = r.maker(r.inputs[0])
     if r.attribute("auto_pad", "NOTSET") != "NOTSET":
         return rewrite_same_pads(r)
@@ -39,6 +41,15 @@ def rewrite_convolution(r: Rewriting) -> bool:
     pads = [int(a + b) for a, b in zip(own, around, strict=True)]
     r.add("Conv", [pad.input[0], *r.inputs[1:]], r.outputs, pads=pads, **kept)
     return True
+
+
+def _check_bias(r: Rewriting) -> None:
+    name, weights = r.operand(2), r.inputs[1]
+    if not name or not r.is_shaped(name) or not r.is_shaped(weights):
+        return
+    bias, outputs = r.dims(name), r.dims(weights)[0]
+    if bias != (outputs,):
+        r.refuse(f"has a bias of {list(bias)} for {outputs} output channels; expected [{outputs}]")
 
 
 def _zeros_around(r: Rewriting, pad: NodeProto) -> list[int] | None:

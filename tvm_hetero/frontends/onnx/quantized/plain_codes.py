@@ -15,7 +15,7 @@ _OTHERS = ("block_size", "output_dtype", "precision")
 
 @dataclass(frozen=True)
 class PlainCodes:
-    """Codes of one scale (float32, above 0) and zero point; between which numbers they lie."""
+    """Codes of one scale (float32, a normal number above 0), a zero point, and what bounds them."""
 
     scale: float
     zero: int
@@ -45,7 +45,9 @@ def plain_codes(
     if any(attribute(node, name, 0) for name in _OTHERS):
         return None
     scale, zero = (graph.array(name).reshape(()) for name in names)
-    if scale.dtype != np.float32 or not scale > 0 or zero.dtype not in (np.uint8, np.int8):
+    if scale.dtype != np.float32 or zero.dtype not in (np.uint8, np.int8):
         return None
+    if not np.finfo(np.float32).tiny <= scale < np.inf:
+        return None  # what is divided by a smaller one may be infinite
     limits = np.iinfo(zero.dtype)
     return PlainCodes(float(scale), int(zero), int(limits.min), int(limits.max))
