@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tvm_hetero.errors import ModelError, UsageError
+from tvm_hetero.frontends.onnx.fixed_values import read_values, set_values
+from tvm_hetero.frontends.onnx.load import read_model, settle_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
+from tvm_hetero.frontends.onnx.randomize import randomize_weights
+from tvm_hetero.passes.attributes import SOURCE
 
 if TYPE_CHECKING:
     import onnx
@@ -44,8 +48,6 @@ def note_source(
     digest : of what was read of it: the file may be another one by now.
     shapes, values, random_weights, limits : as `from_onnx` was given them.
     """
-    from tvm_hetero.passes.attributes import SOURCE
-
     note: dict[str, Any] = {
         "path": str(model.absolute()),
         **digest.to_dict(),
@@ -114,8 +116,6 @@ def imported_model(source: Mapping[str, Any]) -> onnx.ModelProto:
 
 def _read_unchanged(source: Mapping[str, Any], cure: str) -> onnx.ModelProto:
     """The model that a note names, as it lies in its file, if that is what was noted."""
-    from tvm_hetero.frontends.onnx.load import read_model
-
     path, digest = Path(source["path"]), ModelDigest()
     model: onnx.ModelProto | ModelError
     try:
@@ -142,9 +142,6 @@ def _values_of(source: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_imported(model: onnx.ModelProto, source: Mapping[str, Any]) -> onnx.ModelProto:
     """A model that was read, with the shapes, values and random weights of a note."""
-    from tvm_hetero.frontends.onnx.load import settle_isolated
-    from tvm_hetero.frontends.onnx.randomize import randomize_weights
-
     seed, limits = source.get("random_weights"), noted_limits(source)
     settle_isolated(model, source.get("shapes") or None, _values_of(source), limits)
     return model if seed is None else randomize_weights(model, seed, limits=limits)
@@ -156,8 +153,6 @@ def _with_defaults(model: onnx.ModelProto, values: Mapping[str, Any]) -> onnx.Mo
     Of constants and static shapes ONNX Runtime infers and folds more, and where a branch is chosen
     so it fails on some models: 1.32 on silero_vad, at a node of the branch that is not taken.
     """
-    from tvm_hetero.frontends.onnx.fixed_values import read_values, set_values
-
     inputs = [value for value in model.graph.input if value.name in values]
     set_values(model, read_values(model, values))
     model.graph.input.extend(inputs)
