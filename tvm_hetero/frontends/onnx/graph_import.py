@@ -29,6 +29,7 @@ from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
 from tvm_hetero.frontends.onnx.quantized.early_codes import quantize_early
+from tvm_hetero.frontends.onnx.quantized.stated_zeros import state_zeros
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.kernels import legalize  # noqa: F401  (loaded here, and in no child)
@@ -56,6 +57,7 @@ def import_graph(
         randomize_graph(graph, random_weights, limits)
     no_training(graph, rewritten=True)
     graph.sweep()
+    state_zeros(graph)
     quantize_early(graph)
     multiply_codes(graph)
     convolve_codes(graph)

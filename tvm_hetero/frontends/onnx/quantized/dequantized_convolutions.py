@@ -24,7 +24,7 @@ from tvm_hetero.frontends.onnx.quantized.dequantized import (
     dequantized,
     scale_of_sums,
 )
-from tvm_hetero.frontends.onnx.quantized.plain_codes import plain_codes
+from tvm_hetero.frontends.onnx.quantized.plain_codes import CODES, plain_codes
 
 _FLOAT = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -79,6 +79,8 @@ def _operands(graph: OnnxGraph, makers: dict[str, NodeProto], node: NodeProto) -
     x, weights = (dequantized(graph, makers.get(name)) for name in node.input[:2])
     if x is None or weights is None or x.scale.size != 1:
         return None
+    if not x.zero or graph.array(x.zero).dtype not in CODES:
+        return None
     filters, factor = _filters(graph, weights), scale_of_sums(x, weights)
     if filters is None or factor is None:
         return None
@@ -92,7 +94,7 @@ def _filters(graph: OnnxGraph, weights: Dequantized) -> np.ndarray | None:
     if weights.codes not in graph.constants:
         return None
     codes = graph.array(weights.codes)
-    if codes.dtype not in (np.int8, np.uint8) or not weights.is_scaled_along(0, codes.shape):
+    if codes.dtype not in CODES or not weights.is_scaled_along(0, codes.shape):
         return None
     return byte_filters(codes, graph.array(weights.zero) if weights.zero else None)
 
@@ -152,12 +154,11 @@ def _codes(graph: OnnxGraph, node: NodeProto, last: NodeProto, of: _Operands) ->
 
 
 def _zero(graph: OnnxGraph, side: Dequantized, base: str) -> str:
-    """Return a zero point, which QLinearConv demands, of the type of codes."""
+    """Return a zero point, which QLinearConv demands; of constant codes where none is given."""
     if side.zero:
         return side.zero
     name = graph.fresh(f"{base}_zero")
-    constant = side.codes in graph.constants
-    graph.constants[name] = np.zeros((), graph.array(side.codes).dtype if constant else np.uint8)
+    graph.constants[name] = np.zeros((), graph.array(side.codes).dtype)
     return name
 
 
@@ -175,7 +176,7 @@ def _numbers(graph: OnnxGraph, node: NodeProto, of: _Operands) -> list[NodeProto
     graph.constants[factor] = of.factor.reshape([-1, *ones])
     filters = named("filters")
     graph.constants[filters] = of.filters
-    operands = [of.x.codes, filters, *([of.x.zero] if of.x.zero else [])]
+    operands = [of.x.codes, filters, of.x.zero]
     made = [helper.make_node("ConvInteger", operands, [total], **_window(node))]
     if of.bias:
         biased, codes = named("biased"), named("bias")

@@ -20,6 +20,7 @@ from tvm_hetero.frontends.onnx.quantized.dequantized import (
     dequantized,
     scale_of_sums,
 )
+from tvm_hetero.frontends.onnx.quantized.plain_codes import CODES
 
 _FLOAT = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
 
@@ -72,7 +73,7 @@ def _weights(graph: OnnxGraph, right: Dequantized, *, turned: bool) -> np.ndarra
         return None
     codes = graph.array(right.codes)
     columns = 0 if turned else 1
-    if codes.dtype not in (np.int8, np.uint8) or not right.is_scaled_along(columns, codes.shape):
+    if codes.dtype not in CODES or not right.is_scaled_along(columns, codes.shape):
         return None
     zero = graph.array(right.zero) if right.zero else None
     return byte_weights(codes.T if turned else codes, zero)

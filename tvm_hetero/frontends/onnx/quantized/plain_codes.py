@@ -9,6 +9,9 @@ from onnx import NodeProto
 
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 
+CODES = (np.uint8, np.int8)
+"""Types of codes that kernels for bytes take."""
+
 # Attributes by which a node makes or reads other codes.
 _OTHERS = ("block_size", "output_dtype", "precision")
 
@@ -45,7 +48,7 @@ def plain_codes(
     if any(attribute(node, name, 0) for name in _OTHERS):
         return None
     scale, zero = (graph.array(name).reshape(()) for name in names)
-    if scale.dtype != np.float32 or zero.dtype not in (np.uint8, np.int8):
+    if scale.dtype != np.float32 or zero.dtype not in CODES:
         return None
     if not np.finfo(np.float32).tiny <= scale < np.inf:
         return None  # what is divided by a smaller one may be infinite
