@@ -16,10 +16,11 @@ _MOST_NODES, _TRIES = 10, 30
 class FloatModel:
     """Grows by itself: its inputs, some nodes, some values that are outputs too.
 
-    Values are numbers of few bits: inputs and weights are multiples of 1/4.
+    Values are numbers of few bits: inputs and weights are multiples of 1/4. Branches of an If are
+    among the nodes where `branches` says so.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, branches: bool = True) -> None:
         self.rng = np.random.default_rng(seed)
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -28,8 +29,9 @@ class FloatModel:
         self.conditions = 0
         steps: list[Callable[[], None]] = [
             self._convolve, self._convolve, self._convolve, self._multiply, self._bound,
-            self._bound, self._pool, self._add_up, self._join, self._move, self._branch,
+            self._bound, self._pool, self._add_up, self._join, self._move,
         ]  # fmt: skip
+        steps += [self._branch] if branches else []
         for _ in range(_TRIES):
             if len(self.nodes) < _MOST_NODES:
                 self.choose(steps)()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,9 @@ Rng = np.random.Generator
 
 
 def spoil(model: onnx.ModelProto, rng: Rng) -> None:
-    """Do none to three of the things below."""
+    """Do none to five of the things below."""
     nodes = [n for n in model.graph.node if n.op_type == "DequantizeLinear"]
-    for _ in range(int(rng.integers(4)) if nodes else 0):
+    for _ in range(int(rng.integers(6)) if nodes else 0):
         change = _CHANGES[int(rng.integers(len(_CHANGES)))]
         change(model, nodes[int(rng.integers(len(nodes)))], rng)
 
@@ -43,7 +44,7 @@ def _axis(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
 
 def _zero(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
     """No zero point where numbers are made of codes; others of weights."""
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 or len(node.input) < 3:
         del node.input[2:]
         return
     (tensor,) = (t for t in model.graph.initializer if t.name == node.input[2])
@@ -53,9 +54,16 @@ def _zero(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
         tensor.CopyFrom(numpy_helper.from_array(other, tensor.name))
 
 
+def _some_value(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> str:
+    """The name of the node's codes, of its numbers, or of what some codes are made of."""
+    before = [n.input[0] for n in model.graph.node if n.op_type == "QuantizeLinear"]
+    names = [node.input[0], node.output[0], *before]
+    return str(names[int(rng.integers(len(names)))])
+
+
 def _output(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
-    """Codes, or the numbers that they stand for, are an output too."""
-    name = (node.input[0], node.output[0])[int(rng.integers(2))]
+    """Some value is an output too."""
+    name = _some_value(model, node, rng)
     taken = {v.name for v in model.graph.output} | {v.name for v in model.graph.input}
     if name in taken | {t.name for t in model.graph.initializer}:
         return
@@ -64,17 +72,13 @@ def _output(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
 
 
 def _captured(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
-    """An If whose branches read codes, or the numbers that they stand for."""
-    place = int(rng.integers(2))
-    name, kind = (node.input[0], node.output[0])[place], TensorProto.FLOAT
-    if not place:
-        name, kind = node.input[0], TensorProto.INT32
-    condition = f"captures_{len(model.graph.node)}"
+    """An If whose branches read some value."""
+    name, condition = _some_value(model, node, rng), f"captures_{len(model.graph.node)}"
     branches = {}
     for side in ("then", "else"):
         made = f"{condition}_{side}"
-        last = helper.make_node("Cast", [name], [made], to=kind)
-        value = helper.make_tensor_value_info(made, kind, None)
+        last = helper.make_node("Cast", [name], [made], to=TensorProto.FLOAT)
+        value = helper.make_tensor_value_info(made, TensorProto.FLOAT, None)
         branches[f"{side}_branch"] = helper.make_graph([last], made, [], [value])
     model.graph.initializer.append(numpy_helper.from_array(np.array(True), condition))
     model.graph.node.append(helper.make_node("If", [condition], [f"{condition}_y"], **branches))
@@ -107,7 +111,7 @@ def _again(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
 
 def _views(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
     """Codes, or numbers, in two shapes, of which both are outputs."""
-    name = (node.input[0], node.output[0])[int(rng.integers(2))]
+    name = _some_value(model, node, rng)
     base = f"view_{len(model.graph.node)}"
     shapes = {f"{base}_flat": [-1], f"{base}_row": [1, -1]}
     for made, shape in shapes.items():
@@ -118,16 +122,18 @@ def _views(model: onnx.ModelProto, node: NodeProto, rng: Rng) -> None:
 
 
 def _type_outputs(model: onnx.ModelProto) -> None:
-    """State the types of outputs, as files do; of a spoilt model those that onnx finds."""
-    try:
-        found = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except onnx.shape_inference.InferenceError:
-        return
-    for ours, theirs in zip(model.graph.output, found.graph.output, strict=True):
-        if not ours.HasField("type"):
-            ours.type.CopyFrom(theirs.type)
+    """State the types of outputs, as files do; what onnx finds none of is no output."""
+    outputs = list(model.graph.output)
+    with contextlib.suppress(onnx.shape_inference.InferenceError):
+        found = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+        for ours, theirs in zip(outputs, found, strict=True):
+            if not ours.HasField("type"):
+                ours.type.CopyFrom(theirs.type)
+    kept = [value for value in outputs if value.type.tensor_type.elem_type]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
 
 
 _CHANGES: list[Callable[[onnx.ModelProto, NodeProto, Rng], None]] = [
-    _scale, _scale, _axis, _zero, _output, _captured, _again, _views,
+    _scale, _scale, _axis, _zero, _output, _captured, _captured, _again, _views,
 ]  # fmt: skip
