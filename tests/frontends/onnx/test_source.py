@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.frontends.onnx.models import make, run, value
-from tvm_hetero.errors import UsageError
+from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.frontends.onnx import OnnxLimits, from_onnx, importer
 from tvm_hetero.frontends.onnx.source import imported_model, source_model
 from tvm_hetero.passes.attributes import SOURCE
@@ -93,8 +93,12 @@ def test_weights_in_other_files_are_the_model_too(tmp_path: Path) -> None:
 
 def test_the_limits_of_the_import_are_those_of_the_next(tmp_path: Path) -> None:
     file = scaled(tmp_path / "net.onnx", 2.0)
-    note = note_of(from_onnx(file, limits=OnnxLimits(nodes=5)))
+    five = np.int64(5)  # as JSON has none of
+    note = note_of(from_onnx(file, limits=OnnxLimits(nodes=five)))  # type: ignore[arg-type]
     assert note["limits"]["nodes"] == 5 and "limits" not in note_of(from_onnx(file))  # type: ignore[index]
     note["limits"] = {"nodes": 0}
-    with pytest.raises(Exception, match="at most 0"):
+    with pytest.raises(ModelError, match="at most 0"):
+        imported_model(note)
+    note["limits"] = {"noodles": 3}
+    with pytest.raises(UsageError, match=r"has limits .*noodles.*; build again"):
         imported_model(note)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
 from tvm_hetero.frontends.onnx.randomize import randomize_weights
 from tvm_hetero.passes.attributes import SOURCE
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     import onnx
@@ -56,7 +57,8 @@ def note_source(
         "random_weights": None if random_weights is None else int(random_weights),
     }
     if limits != DEFAULT_LIMITS:
-        note["limits"] = asdict(limits)
+        kept = asdict(limits).items()
+        note["limits"] = {name: None if cap is None else int(cap) for name, cap in kept}
     noted = module.clone()
     noted["main"] = module["main"].with_attr(SOURCE, json.dumps(note))
     return noted
@@ -132,8 +134,20 @@ def _read_unchanged(source: Mapping[str, Any], cure: str) -> onnx.ModelProto:
 
 
 def noted_limits(source: Mapping[str, Any]) -> OnnxLimits:
-    """The limits of the import of which `note_source` made a note."""
-    return OnnxLimits(**source["limits"]) if "limits" in source else DEFAULT_LIMITS
+    """The limits of the import of which `note_source` made a note.
+
+    Raises
+    ------
+    UsageError
+        If the note has others than there are.
+    """
+    given = source.get("limits", {})
+    kinds = {field.name for field in fields(OnnxLimits)}
+    if not isinstance(given, Mapping) or not kinds >= set(given):
+        raise UsageError(
+            f"the note of the model's source has limits {printable(given)}; build again"
+        )
+    return OnnxLimits(**given)
 
 
 def _values_of(source: Mapping[str, Any]) -> dict[str, Any]:
