@@ -44,6 +44,7 @@ def rewrite_convolution(r: Rewriting) -> bool:
 
 
 def _check_bias(r: Rewriting) -> None:
+    """Refuse a bias that is not one number for each output channel."""
     name, weights = r.operand(2), r.inputs[1]
     if not name or not r.is_shaped(name) or not r.is_shaped(weights):
         return
