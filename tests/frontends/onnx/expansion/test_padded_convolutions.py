@@ -76,9 +76,21 @@ def test_other_padding_stays_before_it(pads: np.ndarray, how: dict[str, Any]) ->
     assert_same(source, IMAGE)
 
 
-def test_a_bias_of_another_length_is_refused_not_repeated() -> None:
-    weights = np.ones((6, 4, 3, 3), np.float32)
-    node = helper.make_node("Conv", ["x", "w", "b"], ["y"])
-    given = typed_model([node], IMAGE, {"w": weights, "b": np.ones(1, np.float32)}, opset=13)
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose", "QLinearConv"])
+def test_a_bias_of_another_length_is_refused_not_repeated(operator: str) -> None:
+    """Whose weights are for 6 output channels, of 3 groups where they are transposed."""
+    codes = {"x": np.zeros((1, 4, 9, 8), np.uint8)}
+    constants: dict[str, np.ndarray] = {"w": np.ones((6, 4, 3, 3), np.float32)}
+    operands, attributes = ["x", "w", "b"], {}
+    if operator == "ConvTranspose":
+        constants["w"], attributes = np.ones((6, 2, 3, 3), np.float32), {"group": 3}
+        codes = {"x": np.zeros((1, 6, 9, 8), np.float32)}
+    if operator == "QLinearConv":
+        constants["w"] = constants["w"].astype(np.uint8)
+        constants |= {"s": np.array(0.5, np.float32), "z": np.array(0, np.uint8)}
+        operands = ["x", "s", "z", "w", "s", "z", "s", "z", "b"]
+    feeds = IMAGE if operator == "Conv" else codes
+    constants["b"] = np.ones(1, np.int32 if operator == "QLinearConv" else np.float32)
+    node = helper.make_node(operator, operands, ["y"], **attributes)
     with pytest.raises(ModelError, match=r"has a bias of \[1\] for 6 output channels"):
-        from_onnx(given)
+        from_onnx(typed_model([node], feeds, constants, opset=13))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from tvm_hetero.frontends.onnx.expansion.channel_bias import check_bias
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.windows import rewrite_same_pads
@@ -24,10 +25,9 @@ _KEPT = {"group": 1, "kernel_shape": None, "strides": None, "dilations": None}
 def rewrite_convolution(r: Rewriting) -> bool:
     """Let the convolution pad, where what pads its image does so with zeros, around it.
 
-    Pads that follow from shapes are written out first. A bias of another length is refused: TVM
-    would repeat one of a single number.
+    Pads that follow from shapes are written out first.
     """
-    _check_bias(r)
+    check_bias(r, r.operand(2), r.inputs[1])
     pad = r.maker(r.inputs[0])
     if r.attribute("auto_pad", "NOTSET") != "NOTSET":
         return rewrite_same_pads(r)
@@ -41,16 +41,6 @@ def rewrite_convolution(r: Rewriting) -> bool:
     pads = [int(a + b) for a, b in zip(own, around, strict=True)]
     r.add("Conv", [pad.input[0], *r.inputs[1:]], r.outputs, pads=pads, **kept)
     return True
-
-
-def _check_bias(r: Rewriting) -> None:
-    """Refuse a bias that is not one number for each output channel."""
-    name, weights = r.operand(2), r.inputs[1]
-    if not name or not r.is_shaped(name) or not r.is_shaped(weights):
-        return
-    bias, outputs = r.dims(name), r.dims(weights)[0]
-    if bias != (outputs,):
-        r.refuse(f"has a bias of {list(bias)} for {outputs} output channels; expected [{outputs}]")
 
 
 def _zeros_around(r: Rewriting, pad: NodeProto) -> list[int] | None:
