@@ -89,6 +89,9 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "chiplets.md": chiplets.tables(read_rows(RESULTS / "chiplets.json")),
         DOCS / "precision.md": [
             precision.precision_table(read_rows(RESULTS / "precision.json")),
+            precision.precision_table(
+                read_rows(RESULTS / "sapphire_rapids" / "precision.json"), "one core with AMX"
+            ),
             int8.int8_table(read_rows(RESULTS / "int8.json")),
         ],
         DOCS / "online.md": online.tables(replayed),
