@@ -1,23 +1,18 @@
-"""How long a disturbance has to last before it is answered: what the last ones lasted tells.
+"""How long disturbances lasted, and the one that is: what it is worth to answer it depends on it.
 
-An answer takes c requests: watched until an alarm, in flight, tried. As many go by what fitted when
-the disturbance has ended. So of one that lasts for d requests, answered when it has lasted for h,
-d - h - c go better and c worse, and what is gained is about
-
-    worth(d, h) = d - h - 2 c   if d > h, else 0                                  -> `_worth`
-
-`hold` is the h for which the sum over the last disturbances is the largest: 0, or as long as one of
-them. Where it is worth nothing, none is answered but what lasts for twice as long as any of them.
-It is the problem of renting skis or buying them, with what was seen as the guess of the winter.
+A disturbance lasts from the alarm that tells of it to the one that tells of another, or of none,
+by the requests that were watched meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import statistics
 from dataclasses import dataclass, replace
 
 from tvm_hetero.online.detection import Alarm
 from tvm_hetero.online.policy import Setting
+from tvm_hetero.online.slowdown import Factors
 
 # Lengths of so many disturbances are kept.
 _KEPT = 16
@@ -29,12 +24,15 @@ _SAME = 0.1
 class Patience:
     """`lengths`: requests that the last disturbances took; `lasting`: of the one that is, 0: none.
 
-    `alarm`: what is said of it while it is not answered.
+    `alarm`: what is said of it while it is not answered. `factors`: of each place, in the last ones
+    that were answered, or looked at.
     """
 
     lengths: tuple[int, ...] = ()
+    factors: tuple[tuple[Factors, ...], ...] = ()
     lasting: int = 0
     alarm: Alarm | None = None
+    is_new: bool = False
 
     def go_on(self, requests: int) -> Patience:
         """So many more requests, and nothing has changed."""
@@ -44,34 +42,38 @@ class Patience:
         """Whatever disturbed has ended."""
         if not self.lasting:
             return self
-        return Patience((*self.lengths[1 - _KEPT :], self.lasting))
+        return Patience((*self.lengths[1 - _KEPT :], self.lasting), self.factors)
+
+    def see(self, factors: tuple[Factors, ...]) -> Patience:
+        """How slow each place is in what has just begun."""
+        return replace(self, factors=(*self.factors[1 - _KEPT :], factors))
 
     def hear(self, alarm: Alarm, setting: Setting, requests: int) -> Patience:
         """An alarm: of what is known already, or of another disturbance."""
         if self.alarm is not None and _is_same(alarm, self.alarm):
-            return self.go_on(requests)
+            return replace(self.go_on(requests), is_new=False)
         begun = setting.patience * requests
-        return replace(self.end(), lasting=begun, alarm=alarm)
+        return replace(self.end(), lasting=begun, alarm=alarm, is_new=True)
 
     def answer(self) -> Patience:
         """The next alarm tells that it has ended, or that there is another one."""
         return replace(self, alarm=None)
 
-    def hold(self, cost: int) -> int:
-        """Requests that a disturbance has to last, for an answer that takes so many."""
+    def remaining(self) -> float:
+        """Requests for which it is expected to last still; infinite where nobody knows.
+
+        As the last ones that lasted for longer than this one by now; what has lasted for twice as
+        long as any of them is expected to last for as long again.
+        """
         if not self.lengths:
-            return 0
-        choices = (0, *sorted(set(self.lengths)))
-        best = max(choices, key=lambda h: (_worth(self.lengths, h, cost), -h))
-        return best if _worth(self.lengths, best, cost) > 0 else 2 * max(self.lengths)
+            return math.inf
+        longer = [length - self.lasting for length in self.lengths if length > self.lasting]
+        if longer:
+            return statistics.fmean(longer)
+        return self.lasting if self.lasting > 2 * max(self.lengths) else 0.0
 
 
 START = Patience()
-
-
-def _worth(lengths: Sequence[int], held: int, cost: int) -> int:
-    """Requests that would have been gained by answering what outlasts `held`."""
-    return sum(length - held - 2 * cost for length in lengths if length > held)
 
 
 def _is_same(alarm: Alarm, other: Alarm) -> bool:

@@ -36,7 +36,8 @@ from tvm_hetero.online.detection import Alarm, after_search, detect, make_detect
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import bottleneck, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement
-from tvm_hetero.online.policies.patience import Patience
+from tvm_hetero.online.policies.answers import best_answer
+from tvm_hetero.online.policies.patience import Patience, cost_of_answer
 from tvm_hetero.online.policies.resolve_state import (
     PROBE,
     SAME,
@@ -45,7 +46,6 @@ from tvm_hetero.online.policies.resolve_state import (
     calibrate,
     find_best,
     has_changed,
-    hold_of,
     is_better_home,
     is_quiet,
     known_factors,
@@ -91,8 +91,6 @@ def step(state: ResolveState, observation: Observation) -> Turn:
         if state.here == state.home and detector.resting == 0:
             state = replace(state, known=detector)
         return _probe(state, observation)
-    if state.patience.lasting <= hold_of(state):
-        return _hold(state, alarm)
     return _answer(state, observation, alarm)
 
 
@@ -123,7 +121,10 @@ def _go_home(state: ResolveState, why: str) -> Turn:
 
 
 def _answer(state: ResolveState, observation: Observation, alarm: Alarm) -> Turn:
-    """Go home if it is quiet again, else search; of idle places the best is hoped for."""
+    """Home if it is quiet again; else a search, if it is expected to last for long enough.
+
+    Of idle places the best is hoped for.
+    """
     state = learn_quiet(state, observation)
     fresh = estimate_factors(state.setting, state.quiet, [observation])
     count = len(state.setting.places)
@@ -131,7 +132,12 @@ def _answer(state: ResolveState, observation: Observation, alarm: Alarm) -> Turn
     state = replace(state, factors=factors)
     if alarm.direction == "fast" and state.here != state.home and is_quiet(state, factors):
         return _go_home(state, f"{alarm.text()}: quiet, so back home")
-    state = replace(state, patience=state.patience.answer())
+    if state.patience.is_new:
+        state = replace(state, patience=state.patience.see(factors))
+    answer = best_answer(state)
+    if answer is None:
+        return _hold(state, alarm)
+    state = replace(state, patience=state.patience.answer(), answer=answer)
     return _begin_round(state, observation, alarm)
 
 
@@ -160,12 +166,19 @@ def _next_trial(state: ResolveState, found: ResolveRound) -> Turn:
     least = _PROMISE if found.alarm is not None else _PROMISE_UNASKED
     promise = 1 + max(least, state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
-    if len(found.seen) <= (_TRIALS if hold_of(state) == 0 else 1):
+    if len(found.seen) <= _most_trials(state):
         for candidate, promised, why in _candidates(state, found):
             if candidate not in found.tried and promised > promise:
                 why = f"{reason}{why} promises {promised - 1:.0%} more"
                 return replace(state, round=found), propose_trial(state.setting, candidate, why)
     return _conclude(state, found, reason)
+
+
+def _most_trials(state: ResolveState) -> int:
+    """One where what disturbs will soon have ended."""
+    cost = cost_of_answer(state.setting, len(state.here))
+    long = state.setting.rest == 0 or state.patience.remaining() > _TRIALS * cost
+    return _TRIALS if long else 1
 
 
 def _candidates(state: ResolveState, found: ResolveRound) -> Iterator[_Candidate]:
@@ -175,8 +188,11 @@ def _candidates(state: ResolveState, found: ResolveRound) -> Iterator[_Candidate
     known = recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
         yield known, now / bottleneck(expected, known), "what fitted such a disturbance before"
-    best = find_best(state.setting, expected, state.here)
-    yield best, now / bottleneck(expected, best), "the optimum for these times"
+    if len(found.seen) == 1 and found.alarm is not None and state.answer is not None:
+        best, why = state.answer, "what is best for as long as it may last"
+    else:
+        best, why = find_best(state.setting, expected, state.here), "the optimum for these times"
+    yield best, now / bottleneck(expected, best), why
     if len(found.seen) == 1:
         return
     if state.setting.classes:

@@ -13,7 +13,7 @@ from tvm_hetero.online.detection import Alarm, Detector
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import Seconds, bottleneck, find_near, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement, OwnPlan
-from tvm_hetero.online.policies.patience import START, Patience, cost_of_answer
+from tvm_hetero.online.policies.patience import START, Patience
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
@@ -74,6 +74,7 @@ class ResolveState:
     review: bool = False
     patience: Patience = START
     found: Observation | None = None
+    answer: Arrangement | None = None
     known: Detector | None = None
 
     @property
@@ -114,14 +115,6 @@ def find_best(setting: Setting, seconds: Seconds, here: Arrangement) -> Arrangem
     if own is None or bottleneck(seconds, own) > bottleneck(seconds, found) * (1 + SLACK):
         return found
     return own
-
-
-def hold_of(state: ResolveState) -> int:
-    """Requests that a disturbance has to last before it is answered; see `Patience`."""
-    setting = state.setting
-    if setting.rest == 0:
-        return 0
-    return state.patience.hold(cost_of_answer(setting, len(state.here)))
 
 
 def learn_quiet(state: ResolveState, observation: Observation) -> ResolveState:
