@@ -38,8 +38,10 @@ def test_what_is_answered_lasts_until_the_next_alarm_however_alike() -> None:
 def test_what_is_expected_to_last_is_what_lasted_longer_before() -> None:
     assert math.isinf(START.remaining())
     known = Patience((10, 10, 100))
-    assert replace(known, lasting=4).remaining() == (6 + 6 + 96) / 3
+    assert replace(known, lasting=4).remaining() == 6  # most do
+    assert replace(known, lasting=11).remaining() == 0  # about as long as those of 10
     assert replace(known, lasting=20).remaining() == 80
+    assert replace(known, lasting=110).remaining() == 0
     assert replace(known, lasting=150).remaining() == 0
     assert replace(known, lasting=201).remaining() == 201
     for _ in range(40):

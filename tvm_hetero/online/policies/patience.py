@@ -18,6 +18,8 @@ from tvm_hetero.online.slowdown import Factors
 _KEPT = 16
 # A stage's ratio that differs by less from the last one is of the same disturbance.
 _SAME = 0.1
+# Lengths are known but for this: an alarm takes some windows, and so does its end.
+_ABOUT = 0.8
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,14 @@ class Patience:
     def remaining(self) -> float:
         """Requests for which it is expected to last still; infinite where nobody knows.
 
-        As the last ones that lasted for longer than this one by now; what has lasted for twice as
-        long as any of them is expected to last for as long again.
+        As most of the last ones that lasted for about as long as this one by now, or longer; what has lasted
+        for twice as long as any of them is expected to last for as long again.
         """
         if not self.lengths:
             return math.inf
-        longer = [length - self.lasting for length in self.lengths if length > self.lasting]
-        if longer:
-            return statistics.fmean(longer)
+        alike = [length for length in self.lengths if length > _ABOUT * self.lasting]
+        if alike:
+            return statistics.median(max(0, length - self.lasting) for length in alike)
         return self.lasting if self.lasting > 2 * max(self.lengths) else 0.0
 
 
