@@ -30,18 +30,21 @@ _PAYS = 1.5
 
 def best_answer(state: ResolveState) -> Arrangement | None:
     """What is worth most for the places as they are now; None if nothing is worth anything."""
-    optimum = find_best(state.setting, state.expected, state.here)
     remaining = state.patience.remaining()
-    if state.setting.rest == 0 or math.isinf(remaining):
-        return optimum
     cost = cost_of_answer(state.setting, len(state.here))
+    asks = state.setting.rest > 0  # whether what is too short is left alone
+    if asks and remaining <= _PAYS * cost:
+        return None
+    optimum = find_best(state.setting, state.expected, state.here)
+    if not asks or math.isinf(remaining):
+        return optimum
     expected, after = state.expected, list(_seconds_after(state))
     now = bottleneck(expected, state.here)
     at_home = [bottleneck(seconds, state.home) for seconds in after]
 
     def worth(answer: Arrangement) -> float:
         gain = now - bottleneck(expected, answer)
-        if gain <= 0 or remaining <= _PAYS * cost:
+        if gain <= 0:
             return 0.0
         told = [bottleneck(seconds, answer) for seconds in after]
         loss = statistics.fmean(a - b for a, b in zip(told, at_home, strict=True))
