@@ -64,8 +64,8 @@ class Patience:
     def remaining(self) -> float:
         """Requests for which it is expected to last still; infinite where nobody knows.
 
-        As most of the last ones that lasted for about as long as this one by now, or longer; what has lasted
-        for twice as long as any of them is expected to last for as long again.
+        As most of the last ones that lasted for about as long as this one by now, or longer; what
+        has lasted for twice as long as any of them is expected to last for as long again.
         """
         if not self.lengths:
             return math.inf
