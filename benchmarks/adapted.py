@@ -3,6 +3,8 @@
     python -m benchmarks.adapted                  writes results/adapted.json; an hour and a half
     python -m benchmarks.adapted --quick          what results/adapted.json has now; ten minutes
     python -m benchmarks.adapted --models squeezenet --platforms unlike --seconds 2 --output FILE
+    python -m benchmarks.adapted --models squeezenet --cores 1 --seconds 2 --no-best --append
+                                                  a row at a time: the file's other rows stay
     python -m benchmarks.adapted --small          seconds (the tests run it)
 
 Two devices, a core each: ``equal`` ones, and ``unlike`` ones (x86-64-v2, and native). A stream runs
@@ -28,12 +30,14 @@ the 99th percentile over the whole stream, which is always full; the trials and 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import product
+from pathlib import Path
 
 from benchmarks.documents import write_document
 from benchmarks.execution.argument_types import names_of, output_file
@@ -159,6 +163,7 @@ def measure(
     durations: Sequence[float],
     policies: Sequence[str],
     around: float,
+    with_best: bool = True,
 ) -> list[Row]:
     """All policies at all durations, and the best that there is."""
     found = [
@@ -166,7 +171,7 @@ def measure(
         for seconds in durations
         for policy in policies
     ]
-    best = find_best(plan, kind, core)
+    best = find_best(plan, kind, core) if with_best else 0.0
     return [replace(row, best=best) for row in found]
 
 
@@ -174,17 +179,20 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; the rows."""
     asked = _asked(arguments)
     rows: list[Row] = []
+    kept = _rows_of(asked.output) if asked.append else []
     for model in asked.models:
         for platform in asked.platforms:
             plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
             for kind, core in product(asked.kinds, asked.cores):
                 around = 0.6 if asked.small else BEFORE
-                rows += measure(plan, kind, core, asked.seconds, asked.policies, around)
+                rows += measure(
+                    plan, kind, core, asked.seconds, asked.policies, around, not asked.no_best
+                )
                 for row in rows[-len(asked.seconds) * len(asked.policies) :]:
                     print(_line(row), flush=True)
                 if asked.output is not None:
                     what = f"python -m benchmarks.adapted{' --quick' if asked.quick else ''}"
-                    write_document(asked.output, what, map(asdict, rows),
+                    write_document(asked.output, what, map(asdict, merged(kept, rows)),
                                    before=BEFORE, after=AFTER)  # fmt: skip
     print(summary(rows))
     return rows
@@ -201,6 +209,8 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cores", type=_cores, default=CORES)
     parser.add_argument("--seconds", type=_durations, default=DURATIONS)
     parser.add_argument("--output", type=output_file)
+    parser.add_argument("--append", action="store_true", help="keep the file's other rows")
+    parser.add_argument("--no-best", action="store_true", help="do not look for the best (0)")
     asked = parser.parse_args(arguments)
     if asked.quick:
         asked.models, asked.kinds = MODELS[:2], KINDS[:1]
@@ -212,6 +222,23 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     elif asked.output is None:
         asked.output = RESULTS / "adapted.json"
     return asked
+
+
+def merged(kept: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """The rows that were kept, but for those that were measured anew, and these."""
+    found = {_case(row): row for row in (*kept, *rows)}
+    return list(found.values())
+
+
+def _case(row: Row) -> tuple[object, ...]:
+    return row.model, row.platform, row.kind, row.core, row.seconds, row.policy
+
+
+def _rows_of(path: Path) -> list[Row]:
+    """What a file of results has; nothing if there is none."""
+    if not path.exists():
+        return []
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
 
 
 def _cores(text: str) -> tuple[int, ...]:

@@ -196,6 +196,19 @@ def test_a_rate_by_the_slowest_stage_is_not_compared_with_one_that_was_measured(
     assert other in asked and proposal.configuration == static
 
 
+def test_what_fitted_a_disturbance_that_ended_during_the_search_is_no_new_home() -> None:
+    """Seen in quiet, it is better than what the search began with, and no better than home."""
+    for seed in range(8):
+        setting = planned(seed, blocks=24, rest=64)
+        first, last = setting.static.places[0], setting.static.places[-1]
+        for after in (6, 8, 9):
+            days = {w: slowed(setting, first, 2.1) for w in range(5, after)}
+            days |= {w: slowed(setting, last, 2.4) for w in range(after + 2, after + 5)}
+            world = [days.get(w, setting.seconds) for w in range(90)]
+            seen = list(drive(make_policy("resolve"), setting, 90, lambda w, d=world: d[w]))  # type: ignore[misc]
+            assert seen[-1][1].configuration == setting.static
+
+
 # ---------------------------------------------------------------------------------- slowdowns
 
 

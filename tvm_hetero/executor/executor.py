@@ -337,7 +337,11 @@ class Executor(Measured, Closeable):
         self, name: str, variant: Variant, schedule: Schedule | None, before: ActivePlan
     ) -> ActivePlan:
         active = self._load(name, variant, schedule or before.schedule, before)
-        self._apply_settings(active.native)
+        try:
+            self._apply_settings(active.native)
+        except BaseException:
+            active.close()  # nobody else knows it
+            raise
         return active
 
     @blocks_shutdown

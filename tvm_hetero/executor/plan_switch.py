@@ -128,16 +128,19 @@ class ActivePlan:
         text = native_text(plan)
         time.sleep(pause)
         executor = native.create(plan, old, text)  # checks the plan: what follows may trust it
+        boards: RpcSteps | None = None
         try:
             time.sleep(pause)
             set_libraries(executor, libraries, model.kernels)
             set_constants(executor, model.weights, model.placed)
             time.sleep(pause)
             boards = RpcSteps(executor, model.platform, libraries, model.weights)
+            return cls(executor, name, schedule, boards)
         except BaseException:
             executor.join()  # else its threads live for as long as somebody holds the error
+            if boards is not None:
+                boards.close()
             raise
-        return cls(executor, name, schedule, boards)
 
     def close(self) -> None:
         """Fail what is in flight, and begin nothing more."""

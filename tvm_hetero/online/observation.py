@@ -37,6 +37,10 @@ class StageTime:
                 "a stage's time is above 0 and finite, its spread at least 0; got "
                 f"{self.seconds} s and {self.spread} s"
             )
+        for name in ("cpu_seconds", "delay_seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise UsageError(f"{name} of a stage are at least 0 and finite, got {value}")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,16 @@ class Observation:
         if len(self.stages) != len(self.configuration):
             raise UsageError(
                 f"expected times of {len(self.configuration)} stages, got {len(self.stages)}"
+            )
+        if self.requests < 1 or not 0 <= self.seconds < math.inf:
+            raise UsageError(
+                "a window has at least one request, and takes at least 0 s and not for ever; got "
+                f"{self.requests} and {self.seconds} s"
+            )
+        if self.throughput is not None and not 0 < self.throughput < math.inf:
+            raise UsageError(
+                f"throughput is above 0 and finite, or None where nobody knows it; got "
+                f"{self.throughput}"
             )
 
     @property

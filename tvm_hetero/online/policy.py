@@ -149,6 +149,10 @@ class Proposal:
     phase: Phase
     why: str
 
+    def __post_init__(self) -> None:
+        if self.requests < 1:
+            raise UsageError(f"a proposal watches at least one request, got {self.requests}")
+
     @property
     def searching(self) -> bool:
         """Whether this is a trial."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tvm_hetero.errors import RunError
 from tvm_hetero.online.live.diagnosis import explain
 from tvm_hetero.online.live.pipeline import LivePipeline
 from tvm_hetero.online.observation import Observation
@@ -109,8 +110,13 @@ class Adapter(Closeable):
                 switched = self._follow(self._proposal)
                 self._tell(self._event(seen, switched, explain(base, seen, self._setting.places)))
         except Exception as error:  # closed, out of memory, a bug: the stream goes on as it is
-            self.failure = error
-            self._tell_failure(error)
+            self._give_up(error)
+        except BaseException as error:  # SystemExit of a policy: it would end the thread unheard
+            self._give_up(RunError(f"the policy ended its thread: {error!r}"))
+
+    def _give_up(self, error: Exception) -> None:
+        self.failure = error
+        self._tell_failure(error)
 
     def _watch(self, proposal: Proposal) -> Observation | None:
         least = TRIAL if proposal.searching else WINDOW

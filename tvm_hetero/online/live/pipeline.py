@@ -136,6 +136,7 @@ class LivePipeline:
             if found is not None:
                 self._is_filling = False
                 return without_own(found, _taken_since(self._looks, float(rows.begun.min())))
+            seen.clear()  # too few of them ran: else what fails all the time fills the memory
         return None
 
     def _look(self) -> None:

@@ -27,6 +27,7 @@ from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.plan.model import Plan
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 # The standard deviation of normal noise over its median absolute deviation.
 _NORMAL = 1.4826
@@ -54,10 +55,11 @@ def observe(
 ) -> Observation | None:
     """What the requests tell of what they ran by; None: too little.
 
-    Requests of which a step was skipped (they failed, or were given up) do not count.
+    Requests of which a step was skipped (they failed, or were given up) do not count, nor do those
+    of which one ended before it began: a clock that jumped tells nothing.
     """
     steps = steps_by_stage(watched.plan, arrangement, places)
-    whole = ~np.isnan(watched.ends).any(axis=1)
+    whole = _whole(watched)
     if whole.sum() < _LEAST_ENDS or not all(steps):
         return None
     stages, loads = [], []
@@ -75,6 +77,13 @@ def observe(
     saturated = window > 0 and max(loads) * (len(ends) - 1) / len(ends) >= _SATURATED * window
     rate = (len(ends) - 1) / window if saturated else None
     return Observation(arrangement, len(ends), window, rate, tuple(stages))
+
+
+def _whole(watched: WatchedRequests) -> Flags:
+    """Which requests ran all steps, by a clock that did not jump."""
+    with np.errstate(invalid="ignore"):
+        forward = (watched.ends >= watched.starts).all(axis=1)  # False where one was skipped: NaN
+    return forward & np.isfinite(watched.ends).all(axis=1) & (watched.ended >= watched.begun)
 
 
 def _stage_time(seconds: FloatArray, on_core: FloatArray, in_queue: FloatArray) -> StageTime:

@@ -36,16 +36,17 @@ from tvm_hetero.online.detection import Alarm, after_search, detect, make_detect
 from tvm_hetero.online.observation import Observation, comparable_rates
 from tvm_hetero.online.optimum import bottleneck, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement
+from tvm_hetero.online.policies.answers import best_answer
+from tvm_hetero.online.policies.patience import Patience, cost_of_answer
 from tvm_hetero.online.policies.resolve_state import (
-    PAYS,
     PROBE,
     SAME,
     ResolveRound,
     ResolveState,
     calibrate,
-    cost_of_answer,
     find_best,
-    is_hasty,
+    has_changed,
+    is_better_home,
     is_quiet,
     known_factors,
     learn_quiet,
@@ -78,10 +79,8 @@ def step(state: ResolveState, observation: Observation) -> Turn:
     """Watch, or go on with a search."""
     if state.round is not None:
         return _judge(state, state.round, observation)
-    resting = state.detector.resting > 0
     detector, alarm = detect(state.detector, observation)
-    calm = state.calm + (0 if resting else observation.requests)
-    state = replace(state, detector=detector, calm=calm)
+    state = replace(state, detector=detector, patience=_listen(state, observation, alarm))
     if not detector.ready:
         return state, keep(state.setting, state.here, "a baseline of this configuration")
     if not state.scale:
@@ -89,50 +88,56 @@ def step(state: ResolveState, observation: Observation) -> Turn:
     if alarm is None and state.review:
         return _review(state, observation)
     if alarm is None:
-        return _probe(replace(state, held=0), observation)
-    if is_hasty(state):
-        return _rest(state, alarm)
-    if state.paid:
-        state = replace(state, hold=state.hold // 2, wait=state.wait // 2, paid=False)
-    if state.held < state.hold:
-        state = replace(state, held=state.held + 1)
-        return state, keep(state.setting, state.here, f"{alarm.text()}: whether it lasts")
-    return _answer(replace(state, held=0), observation, alarm)
+        if state.here == state.home and detector.resting == 0:
+            state = replace(state, known=detector)
+        return _probe(state, observation)
+    return _answer(state, observation, alarm)
 
 
 # ------------------------------------------------------------------------------------ the alarm
 
 
-def _in_vain(state: ResolveState) -> ResolveState:
-    """After an answer that was in vain the next alarm has to last longer."""
-    setting = state.setting
-    first = cost_of_answer(setting, len(state.here)) // setting.window
-    hold = min(setting.rest, max(1, first, 2 * state.hold))
-    return replace(state, hold=hold, paid=False)
+def _listen(state: ResolveState, observation: Observation, alarm: Alarm | None) -> Patience:
+    """How long what disturbs has lasted by now."""
+    patience = state.patience
+    if alarm is not None:
+        return patience.hear(alarm, state.setting, observation.requests)
+    if patience.alarm is not None and state.detector.resting == 0:
+        return patience.end()
+    return patience.go_on(observation.requests)
 
 
-def _rest(state: ResolveState, alarm: Alarm) -> Turn:
-    """Home for a while; what is the matter then is seen by the first baseline after it."""
-    setting = state.setting
-    first = 2 * PAYS * cost_of_answer(setting, len(state.here)) // setting.window
-    wait = min(setting.rest, max(1, first, 2 * state.wait))
-    detector = replace(after_search(state.detector, None, gained=True), resting=wait)
-    state = replace(_in_vain(state), detector=detector, wait=wait)
-    state = replace(state, here=state.home, review=True, calm=0)
-    why = f"{alarm.text()}, too soon after the last time: home for {wait} windows"
-    return state, Proposal(state.home, state.setting.window, "settled", why)
+def _hold(state: ResolveState, alarm: Alarm) -> Turn:
+    """See at home whether it lasts long enough to be answered."""
+    if state.here == state.home:
+        return state, keep(state.setting, state.here, f"{alarm.text()}: whether it lasts")
+    return _go_home(state, f"{alarm.text()}: home, to see whether it lasts")
+
+
+def _go_home(state: ResolveState, why: str) -> Turn:
+    """Home without a trial; what is the matter then is heard there."""
+    state = replace(state, patience=replace(state.patience, lasting=0, alarm=None), review=False)
+    return _settle(state, state.home, True, None, why)
 
 
 def _answer(state: ResolveState, observation: Observation, alarm: Alarm) -> Turn:
-    """Go home if it is quiet again, else search; of idle places the best is hoped for."""
+    """Home if it is quiet again; else a search, if it is expected to last for long enough.
+
+    Of idle places the best is hoped for.
+    """
     state = learn_quiet(state, observation)
     fresh = estimate_factors(state.setting, state.quiet, [observation])
     count = len(state.setting.places)
     factors = tuple(fresh.get(p, EQUAL) for p in range(count))
     state = replace(state, factors=factors)
     if alarm.direction == "fast" and state.here != state.home and is_quiet(state, factors):
-        state = replace(state, review=True)
-        return _settle(state, state.home, True, alarm, f"{alarm.text()}: quiet, so back home")
+        return _go_home(state, f"{alarm.text()}: quiet, so back home")
+    if state.patience.is_new:
+        state = replace(state, patience=state.patience.see(factors))
+    answer = best_answer(state)
+    if answer is None:
+        return _hold(state, alarm)
+    state = replace(state, patience=state.patience.answer(), answer=answer)
     return _begin_round(state, observation, alarm)
 
 
@@ -142,9 +147,11 @@ def _review(state: ResolveState, observation: Observation) -> Turn:
     state = replace(state, factors=known_factors(state, [observation]))
     used = [state.factors[p] for p in state.here.places]
     hidden = set(state.home.places) - set(state.here.places)
-    if state.here != state.home and is_quiet(state, used) and not hidden:
-        state = _in_vain(state)
-        return _settle(state, state.home, True, None, "it is quiet again already, so back home")
+    before = state.found
+    changed = before is not None and has_changed(state, before, observation)
+    if changed or (state.here != state.home and is_quiet(state, used) and not hidden):
+        state = replace(state, patience=state.patience.end())
+        return _go_home(state, "it has changed already, so back home")
     return _begin_round(state, observation, None)
 
 
@@ -159,12 +166,19 @@ def _next_trial(state: ResolveState, found: ResolveRound) -> Turn:
     least = _PROMISE if found.alarm is not None else _PROMISE_UNASKED
     promise = 1 + max(least, state.setting.margin)
     reason = "" if found.alarm is None else f"{found.alarm.text()}: "
-    if len(found.seen) <= (_TRIALS if state.wait == 0 else 1):
+    if len(found.seen) <= _most_trials(state):
         for candidate, promised, why in _candidates(state, found):
             if candidate not in found.tried and promised > promise:
                 why = f"{reason}{why} promises {promised - 1:.0%} more"
                 return replace(state, round=found), propose_trial(state.setting, candidate, why)
     return _conclude(state, found, reason)
+
+
+def _most_trials(state: ResolveState) -> int:
+    """One where what disturbs will soon have ended."""
+    cost = cost_of_answer(state.setting, len(state.here))
+    long = state.setting.rest == 0 or state.patience.remaining() > _TRIALS * cost
+    return _TRIALS if long else 1
 
 
 def _candidates(state: ResolveState, found: ResolveRound) -> Iterator[_Candidate]:
@@ -174,8 +188,11 @@ def _candidates(state: ResolveState, found: ResolveRound) -> Iterator[_Candidate
     known = recall(state, found.origin) if len(found.seen) == 1 else None
     if known is not None:
         yield known, now / bottleneck(expected, known), "what fitted such a disturbance before"
-    best = find_best(state.setting, expected, state.here)
-    yield best, now / bottleneck(expected, best), "the optimum for these times"
+    if len(found.seen) == 1 and found.alarm is not None and state.answer is not None:
+        best, why = state.answer, "what is best for as long as it may last"
+    else:
+        best, why = find_best(state.setting, expected, state.here), "the optimum for these times"
+    yield best, now / bottleneck(expected, best), why
     if len(found.seen) == 1:
         return
     if state.setting.classes:
@@ -208,6 +225,10 @@ def _judge(state: ResolveState, found: ResolveRound, observation: Observation) -
     better = rate > best * (1 + state.setting.margin)
     seen = (*found.seen, observation)
     found = replace(found, best=observation if better else found.best, seen=seen)
+    state = replace(state, patience=state.patience.go_on(observation.requests))
+    if state.setting.rest and has_changed(state, found.origin, observation):
+        state = replace(state, patience=state.patience.end())
+        return _go_home(state, "it has changed during the search, so back home")
     return _next_trial(replace(state, factors=known_factors(state, seen)), found)
 
 
@@ -219,15 +240,13 @@ def _conclude(state: ResolveState, found: ResolveRound, reason: str) -> Turn:
         now, before = comparable_rates(found.best, found.origin)
         why = f"{now / before - 1:.0%} more than before"
         if found.alarm is not None:
-            state = replace(state, memory=remember(state, found), paid=True)
-        elif not found.probing and is_quiet(state, state.factors):
+            state = replace(state, memory=remember(state, found))
+        elif not found.probing and is_better_home(state, best):
             state = replace(state, home=best)  # the static configuration was not the best in quiet
-        state = replace(state, review=found.alarm is not None)
+        state = replace(state, review=found.alarm is not None, found=found.best)
     else:
         why = "nothing better, so it stays"
     wait = PROBE if gained else min(_LONGEST_PROBE, 2 * state.probe[1])
-    if found.alarm is not None and not gained:
-        state = _in_vain(state)
     if found.probing:
         state = replace(state, probe=(wait, wait))
     return _settle(state, best, gained, found.alarm, f"{reason}{why}")
@@ -236,9 +255,13 @@ def _conclude(state: ResolveState, found: ResolveRound, reason: str) -> Turn:
 def _settle(
     state: ResolveState, configuration: Arrangement, gained: bool, alarm: Alarm | None, why: str
 ) -> Turn:
-    detector = after_search(state.detector, alarm, gained=gained)
-    calm = 0 if gained else state.calm
-    state = replace(state, detector=detector, here=configuration, round=None, calm=calm)
+    detector = state.detector
+    if gained or alarm is not None:  # else its baseline is true still, and tells what has ended
+        detector = after_search(state.detector, alarm, gained=gained)
+    if gained and configuration == state.home and state.known is not None:
+        known = state.known  # what it takes in quiet is known, whatever there is when it comes back
+        detector = replace(detector, baseline=known.baseline, spread=known.spread)
+    state = replace(state, detector=detector, here=configuration, round=None)
     return state, Proposal(configuration, state.setting.window, "settled", why)
 
 

@@ -5,7 +5,6 @@ The decisions are in `tvm_hetero.online.policies.resolve`.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,18 +13,19 @@ from tvm_hetero.online.detection import Alarm, Detector
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import Seconds, bottleneck, find_near, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement, OwnPlan
+from tvm_hetero.online.policies.patience import START, Patience
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
 # Two disturbances are one if they slow each stage by the same factor, but for this.
 SAME = 0.1
 _REMEMBERED = 8
+# Of one disturbance different blocks suffer differently, but none by so much more than others.
+_CHANGED = 1.2
 # What may be lost for a place that stays in use, and so shows when it is well again.
 SLACK = 0.005
 # Windows until an idle place is probed for the first time.
 PROBE = 4
-# An answer pays if nothing changes for this many times the requests that it takes.
-PAYS = 2
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,8 @@ class ResolveState:
     """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
 
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
-    just brought something, and its first baseline is still to be looked at. `calm`: requests that
-    were watched since the last answer; `wait`: windows of the last rest.
-    `hold`: windows that an alarm has to last before it is answered; `held`: those so far;
-    `paid`: the last answer brought something, and nobody knows yet that it was in vain.
+    just brought something, and its first baseline is still to be looked at. `patience`: how long
+    disturbances lasted, and the one that is. `known`: what watched home last, with its baseline.
     """
 
     setting: Setting
@@ -74,11 +72,10 @@ class ResolveState:
     round: ResolveRound | None = None
     probe: tuple[int, int] = (PROBE, PROBE)
     review: bool = False
-    calm: float = math.inf
-    wait: int = 0
-    hold: int = 0
-    held: int = 0
-    paid: bool = False
+    patience: Patience = START
+    found: Observation | None = None
+    answer: Arrangement | None = None
+    known: Detector | None = None
 
     @property
     def quiet(self) -> list[list[float]]:
@@ -120,18 +117,6 @@ def find_best(setting: Setting, seconds: Seconds, here: Arrangement) -> Arrangem
     return own
 
 
-def cost_of_answer(setting: Setting, stages: int) -> int:
-    """Requests that an answer takes: watched until an alarm, in flight, and a trial."""
-    return setting.patience * setting.window + stages + 1 + setting.trial
-
-
-def is_hasty(state: ResolveState) -> bool:
-    """Whether things change sooner than an answer to them would pay: see `PAYS`."""
-    setting = state.setting
-    calm = state.calm - setting.patience * setting.window
-    return setting.rest > 0 and calm < PAYS * cost_of_answer(setting, len(state.here))
-
-
 def learn_quiet(state: ResolveState, observation: Observation) -> ResolveState:
     """Places that are faster than in quiet: what was taken for quiet was none."""
     fresh = estimate_factors(state.setting, state.quiet, [observation])
@@ -139,7 +124,7 @@ def learn_quiet(state: ResolveState, observation: Observation) -> ResolveState:
     if not faster:
         return state
     scale = tuple(s * faster.get(p, 1.0) for p, s in enumerate(state.scale))
-    state = replace(state, scale=scale)
+    state = replace(state, scale=scale, known=None)
     return replace(state, home=find_best(state.setting, state.quiet, state.home))
 
 
@@ -152,6 +137,27 @@ def known_factors(state: ResolveState, seen: Sequence[Observation]) -> tuple[Fac
 def is_quiet(state: ResolveState, factors: Sequence[Factors]) -> bool:
     """Whether these factors are those of places that nothing disturbs."""
     return all(f < 1 + state.setting.deviation for pair in factors for f in pair)
+
+
+def is_better_home(state: ResolveState, found: Arrangement) -> bool:
+    """Whether what was found is better in quiet than home: what a search began with may be over.
+
+    A search that began under a disturbance may have found what fits that, and have seen it in
+    quiet: it is better than what it began with, and no better than home.
+    """
+    now, then = bottleneck(state.quiet, found), bottleneck(state.quiet, state.home)
+    return is_quiet(state, state.factors) and now < then
+
+
+def has_changed(state: ResolveState, before: Observation, now: Observation) -> bool:
+    """Whether some place was disturbed and is not, or the other way round."""
+    then = dict(zip(before.configuration.places, ratios_to_quiet(state, before), strict=True))
+    least = 1 + state.setting.deviation
+    for place, ratio in zip(now.configuration.places, ratios_to_quiet(state, now), strict=True):
+        low, high = sorted((ratio, then.get(place, ratio)))
+        if low < least and high > least * _CHANGED:
+            return True
+    return False
 
 
 def ratios_to_quiet(state: ResolveState, observation: Observation) -> tuple[float, ...]:
