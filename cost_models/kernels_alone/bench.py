@@ -211,7 +211,7 @@ class KernelBench:
         if self._worker is not None and self._opened:
             return self._worker
         if self._worker is None:
-            self._worker = Worker(WORKER)
+            self._worker = Worker(WORKER, host_only=self._device.is_local_cpu)
         try:
             patience = _OPEN_SECONDS
             if self._device.rpc is not None:

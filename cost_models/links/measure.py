@@ -260,7 +260,7 @@ def _board_link(src: Device, dst: Device, boards: Mapping[str, RpcDeviceFigures]
 
 def _answer(src: Device, dst: Device, question: dict[str, Any]) -> dict[str, Any]:
     """Have a child process measure."""
-    with Worker(_WORKER) as worker:
+    with Worker(_WORKER, host_only=src.is_local_cpu and dst.is_local_cpu) as worker:
         try:
             found = worker.ask(question, _SECONDS)
         except WorkerLost as lost:

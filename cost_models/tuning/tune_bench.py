@@ -43,6 +43,7 @@ class TuneBench:
             "cores": list(worker_cores(device)),
             "device": list(dl_device(platform, device)),
         }
+        self._host_only = device.is_local_cpu
         self._worker: Worker | None = None
 
     def __enter__(self) -> Self:
@@ -94,7 +95,7 @@ class TuneBench:
             return self._worker
         import tvm
 
-        self._worker = Worker(_WORKER)
+        self._worker = Worker(_WORKER, host_only=self._host_only)
         kernel = {
             "ask": "kernel",
             "func": tvm.ir.save_json(self._kernel.func),

@@ -67,6 +67,11 @@ class Device:
         """The kind of the TVM target: ``llvm``, ``cuda``, ..., or ``unknown``."""
         return str(self.target["kind"]) if self.target else "unknown"
 
+    @property
+    def is_local_cpu(self) -> bool:
+        """Whether its kernels are for this machine's CPU."""
+        return self.kind in HOST_KINDS and self.rpc is None
+
 
 @dataclass(frozen=True)
 class Link:
