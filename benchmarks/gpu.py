@@ -1,12 +1,14 @@
 """CPU and GPU together: measured costs and links, a plan, overlapped copies, equal outputs.
 
-    python -m benchmarks.gpu [--models NAME,NAME] [--output FILE]
+    python -m benchmarks.gpu [--models NAME,NAME] [--torch PYTHON] [--output FILE]
 
 Needs a CUDA device and nvcc. For each model the costs of every kernel are measured on the CPU
 place and on the GPU, the links by timing copies, and the latency problem is solved; the plan
 runs and is compared with ONNX Runtime. Then random placements of the same model, which move many
 tensors both ways, are run and compared: they show that copies and synchronisation are right, and
-the trace shows how long copies and kernels were at work at the same time.
+the trace shows how long copies and kernels were at work at the same time. With ``--torch`` the
+given Python, whose PyTorch sees the GPU, runs torchvision's network of that name, as it comes and
+as a graph of CUDA's, with the precision that it takes by default (TF32) and in float32.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import onnx
 import onnxruntime
 
 import tvm_hetero as th
+from benchmarks.execution.torch_process import run_torch
 from benchmarks.models import logits_of
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
@@ -40,6 +43,7 @@ from tvm_hetero.report.schedule.intervals import COPY, Interval, overlap_seconds
 from tvm_hetero.util.documents import write_atomic
 
 RESULTS = Path(__file__).with_name("results") / "gpu.json"
+_TORCH = Path(__file__).parent / "execution" / "torch_networks_on_gpu.py"
 RUNS = 30
 # By how much of the greatest value sums in another order may differ.
 TOLERANCE = 1e-4
@@ -51,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", default="squeezenet,inception_v1,resnet50")
     parser.add_argument("--placements", type=int, default=3, help="random ones for each model")
+    parser.add_argument("--time-limit", type=float, default=20, help="seconds for each solve")
+    parser.add_argument("--torch", help="a Python whose PyTorch sees the GPU")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     platform = measure_links(Platform.detect())
@@ -62,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(link, flush=True)
     rows, wrong = [], []
     for name in options.models.split(","):
-        row = measure_model(name, platform, options.placements)
+        row = measure_model(name, platform, options.placements, options.time_limit)
+        if options.torch:
+            row["torch"] = by_torch(options.torch, name)
         print(json.dumps(row), flush=True)
         if worst_difference(row) > TOLERANCE:
             wrong.append(name)
@@ -80,9 +88,14 @@ def worst_difference(row: Row) -> float:
     return max(float(run["difference"]) for run in runs)
 
 
-def measure_model(name: str, platform: Platform, placements: int) -> Row:
+def by_torch(python: str, name: str) -> dict[str, float]:
+    """Seconds of PyTorch for torchvision's network of that name."""
+    return run_torch(python, _TORCH, name)
+
+
+def measure_model(name: str, platform: Platform, placements: int, limit: float) -> Row:
     """Solve and run one model, then random placements of it."""
-    placed = partition(from_onnx(_model(name)), platform, PartitionOptions(time_limit=20))
+    placed = partition(from_onnx(_model(name)), platform, PartitionOptions(time_limit=limit))
     schedule = placed.schedule
     exe = th.build(placed.module)
     row: Row = {

@@ -1,12 +1,14 @@
 """Every kernel of models on the first GPU and on a core, on the same values: what differs.
 
-    python -m benchmarks.gpu_kernels [--models NAME,NAME] [--suite REGEX] [--jobs N]
+    python -m benchmarks.gpu_kernels [--models NAME,NAME] [--suite REGEX] [--decoders] [--jobs N]
     python -m benchmarks.gpu_kernels --serial ...    # without a GPU: its threads one by one
+    python -m benchmarks.gpu_kernels --compile ...   # without a GPU: by nvcc, not run
 
-Needs a CUDA device and nvcc, but for --serial. Kernels are compiled and run one by one, past the
-executor, so that a kernel's fault and the executor's are told apart. Models are the light ones of
-the onnx package, and those tests of its backend suite whose names match. Prints a line for each
-that differs, and each that is refused. The exit status is 1 if there is any.
+Needs a CUDA device and nvcc, but for --serial and --compile. Kernels are compiled and run one by
+one, past the executor, so that a kernel's fault and the executor's are told apart. Models are the
+light ones of the onnx package, those tests of its backend suite whose names match, and tiny
+decoders of all families and types of weights. Prints a line for each that differs, and each that is
+refused. The exit status is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -14,16 +16,20 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import tvm
 from tvm import tirx
+from tvm.support.nvcc import compile_cuda
 from tvm.target import Target
 
 from benchmarks.conforming.engines import cpu_and_gpu
@@ -32,8 +38,10 @@ from benchmarks.conforming.variants import with_constants
 from benchmarks.execution.argument_types import names_of, pattern
 from benchmarks.kernel_cases.serial_threads import called, serial
 from tvm_hetero.cost_models.kernels_alone.kernel_values import sample
+from tvm_hetero.decoders.build import WEIGHTS
 from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import HeteroError
+from tvm_hetero.frontends.huggingface import from_huggingface
 from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
@@ -56,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = multiprocessing.get_context("spawn")
     faults = 0
     compare = compared_serially if options.serial else compared
+    compare = compiled if options.compile else compare
     with ProcessPoolExecutor(options.jobs, context, hide_torch) as pool:
         for (model, name, _), found in zip(kernels, pool.map(compare, kernels), strict=True):
             if found:
@@ -71,8 +80,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--models", type=names_of(light_models()), default=())
     parser.add_argument("--suite", type=pattern, help="tests whose names have this in them")
+    parser.add_argument("--decoders", action="store_true", help="tiny ones of all families")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--serial", action="store_true", help="run schedules for it on a core")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--serial", action="store_true", help="run schedules for it on a core")
+    way.add_argument("--compile", action="store_true", help="compile them, and run none")
     return parser
 
 
@@ -85,6 +97,22 @@ def _models(options: argparse.Namespace) -> Iterator[tuple[str, Any]]:
             model = with_constants(test, test.parameters).model
             with suppress(HeteroError):
                 yield test.name, from_onnx(onnx.load_from_string(model))
+    if options.decoders:
+        yield from _decoders()
+
+
+def _decoders() -> Iterator[tuple[str, Any]]:
+    """A step and a chunk of tiny decoders of all families and types of weights."""
+    from tests.small_decoders import FAMILIES, tiny
+
+    for family in FAMILIES:
+        with tempfile.TemporaryDirectory() as folder:
+            model = tiny(family, Path(folder) / family)
+            for weights, tokens in product(WEIGHTS, (1, 4)):
+                yield (
+                    f"{family}, {weights}, {tokens} tokens",
+                    from_huggingface(model, tokens=tokens, weights=weights),
+                )
 
 
 def kernels_of(name: str, module: tvm.IRModule) -> list[Kernel]:
@@ -121,6 +149,20 @@ def _first_difference(
     for i, (mine, other) in enumerate(zip(found, expected, strict=True)):
         if difference := _difference(mine, other):
             return f"argument {i} of {len(expected)}: {difference}"
+    return ""
+
+
+def compiled(kernel: Kernel) -> str:
+    """What nvcc says against a kernel for the GPU; empty if nothing."""
+    target = targets()["cuda"]
+    done = schedule_kernel(tvm.ir.load_json(kernel[2]), target).with_attr("global_symbol", "kernel")
+    try:
+        for made in build(tvm.IRModule({"kernel": done}), target).imports:
+            with target:
+                compile_cuda(made.inspect_source(), "cubin", target.attrs["arch"], compiler="nvcc")
+    except Exception as error:
+        said = [line for line in str(error).splitlines() if "error" in line]
+        return f"{rule_of(done)}: {' '.join(said[:2])[:300]}"
     return ""
 
 

@@ -3,6 +3,7 @@
     python -m benchmarks.precision                    the nine light models, results/precision.json
     python -m benchmarks.precision --models resnet50,squeezenet --accuracy 3e-3
     python -m benchmarks.precision --small            squeezenet, few runs, no file
+    python -m benchmarks.precision --models NAME --output FILE        rows beside those of FILE
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax. A model
 is partitioned for a platform of one core three times (kernels are measured once), and the three
@@ -30,6 +31,7 @@ import onnx
 from benchmarks.documents import write_document
 from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser, models_asked
+from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
@@ -82,17 +84,28 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
         rows.append(measure(name, args.accuracy, 1 if args.small else _ROUNDS))
         print(_line(rows[-1]), flush=True)
     print(summary(rows))
-    if not args.small and (names, args.accuracy) == (tuple(light_models()), ACCURACY):
-        write_document(
-            RESULTS, "python -m benchmarks.precision", map(asdict, rows), accuracy=args.accuracy
+    complete = (names, args.accuracy) == (tuple(light_models()), ACCURACY)
+    output = args.output or (RESULTS if complete and not args.small else None)
+    if output is not None:
+        kept = (
+            [row for row in read_rows(args.output) if row["model"] not in names]
+            if args.output
+            else []
         )
-        print(f"written to {RESULTS}")
+        write_document(
+            output,
+            "python -m benchmarks.precision",
+            [*kept, *map(asdict, rows)],
+            accuracy=args.accuracy,
+        )
+        print(f"written to {output}")
     return rows
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = model_parser(__doc__)
     parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
+    parser.add_argument("--output", type=Path, help="a file of results of another machine")
     return parser.parse_args(arguments)
 
 

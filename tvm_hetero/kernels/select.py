@@ -17,6 +17,7 @@ from tvm import tirx
 from tvm_hetero.kernels.attention.cpu import attention_on_cpu
 from tvm_hetero.kernels.attention.gpu import attention_on_gpu
 from tvm_hetero.kernels.attention.kernel import attention_of
+from tvm_hetero.kernels.convolution.amx_conv2d import convolve_by_tiles
 from tvm_hetero.kernels.convolution.winograd.kernel import WINOGRAD, make_winograd, share_of_plain
 from tvm_hetero.kernels.convolution.winograd.match import is_convolution_3x3
 from tvm_hetero.kernels.cpu.bfloat16_dot_ops import use_bfloat16_dots
@@ -44,6 +45,7 @@ from tvm_hetero.kernels.rules.gpu_spatial import schedule_spatial
 from tvm_hetero.kernels.tir.batched import batch_of_kernel
 from tvm_hetero.kernels.tir.batched_schedule import schedule_batched
 from tvm_hetero.kernels.tir.conditions import schedule_under_conditions
+from tvm_hetero.kernels.tir.cuda_source import branch_on_conditions
 from tvm_hetero.kernels.tir.implementation_attr import (
     DEFAULT,
     DIRECT,
@@ -107,7 +109,7 @@ def _schedule_plain(func: tirx.PrimFunc, target: Target) -> tirx.PrimFunc:
     """The kernel scheduled, its conditions aside."""
     func = guard_divisions(func)
     if str(target.kind.name) != "llvm":
-        return _schedule(add_masks(func), target)
+        return _schedule(branch_on_conditions(add_masks(func)), target)
     guards = guards_of(func)
 
     def schedule(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -194,6 +196,7 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     yield "bytes", lambda: _apply(schedule_parts, in_bytes(func, unit), unit, count)
     yield "amx", lambda: _apply(schedule_parts, by_tiles(func, unit), unit, count)
     yield "pairs", lambda: _apply(schedule_parts, in_pairs(func, unit), unit, count)
+    yield "amx", lambda: _finished(convolve_by_tiles(func, unit, count))
     for name, rule in CPU_RULES.items():
         apply = partial(_apply, rule, unit=unit, count=count)
         yield name, partial(schedule_extremes, func, apply)
@@ -215,8 +218,12 @@ def _apply(rule: CpuRule, func: tirx.PrimFunc, unit: VectorUnit, count: int) -> 
     sch = quick_schedule(func)
     if not rule(sch, unit, count):
         raise ValueError("another family's kernel")
-    done = use_bfloat16_dots(use_byte_dots(sch.mod["main"], unit), unit)
-    return expand(keep_codes_float(widen(done)))
+    return _finished(use_bfloat16_dots(use_byte_dots(sch.mod["main"], unit), unit))
+
+
+def _finished(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """A scheduled kernel in types, and by functions, that vectors have."""
+    return expand(keep_codes_float(widen(func)))
 
 
 def _first_that_works(func: tirx.PrimFunc, attempts: Iterator[Attempt]) -> tirx.PrimFunc:

@@ -6,6 +6,8 @@ That they compute the same was seen on a GPU: benchmarks.gpu_kernels, benchmarks
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 
 import numpy as np
@@ -15,6 +17,7 @@ import tvm
 from onnx import TensorProto, helper
 from tvm import relax, s_tir
 from tvm.relax import op
+from tvm.support.nvcc import compile_cuda
 
 from tests.kernels.helpers import AVX2, CUDA, kernels, model
 from tvm_hetero.errors import PlatformError
@@ -33,6 +36,13 @@ def source_of(kernel: tvm.tirx.PrimFunc) -> str:
     return str(library.imports[0].inspect_source())
 
 
+def compiled_by_nvcc(source: str) -> None:
+    """Have it compiled, where there is a compiler."""
+    if shutil.which("nvcc"):
+        with CUDA:
+            compile_cuda(source, "cubin", "sm_90", compiler="nvcc")
+
+
 def test_a_reduction_of_several_values_has_no_cross_thread_form():
     """TVM could not lower what dlight made of the index of the greatest value."""
     lowered = LowerToTasks(None)(model([(2, 40)], lambda x: op.argmax(x, axis=1)))
@@ -48,6 +58,37 @@ def test_no_pointer_is_promised_to_be_alone():
     (kernel,) = kernels(lowered).values()
     source = source_of(schedule_kernel(kernel, CUDA))
     assert "__global__" in source and "__restrict__" not in source
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_narrow_constants_that_are_not_finite_are_words_of_cuda(kind):
+    """TVM writes the name of a function for NaN; an embedding of bfloat16 did not compile."""
+    table = relax.const(np.ones((8, 4), kind))
+
+    def rows(at):
+        return op.take(table, op.astype(at, "int32"), axis=0)
+
+    lowered = kernels(LowerToTasks([CUDA])(model([(3,)], rows)))
+    (kernel,) = (kernel for name, kernel in lowered.items() if "take" in name)
+    source = source_of(schedule_kernel(kernel, CUDA))
+    assert "NAN" in source and not re.search(r"\b(nanf|inff)\b(?! *\*/)", source)
+    compiled_by_nvcc(source)
+
+
+def test_a_choice_by_a_condition_of_several_lanes_compiles():
+    """Experts that are not asked for count nothing: TVM declared conditions as floats."""
+    weight = relax.const(np.ones((48, 32), np.float32))
+
+    def gated(x, gate):
+        return op.where(
+            op.not_equal(gate, relax.const(0.0)), op.matmul(x, weight), relax.const(0.0)
+        )
+
+    lowered = LowerToTasks([CUDA])(model([(4, 48), (4, 1)], gated))
+    for kernel in kernels(lowered).values():
+        source = source_of(schedule_kernel(kernel, CUDA))
+        assert "make_ushort2" not in source
+        compiled_by_nvcc(source)
 
 
 @pytest.mark.parametrize("operator", ["TopK", "Unique", "Det"])

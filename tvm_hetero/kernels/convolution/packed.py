@@ -10,7 +10,7 @@ images and the weights fit no cache, a block's weights are used for several imag
 block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
-    padding, gathering of strided columns      `_schedule_stages`
+    padding, gathering of strided columns      `schedule_stages`
     the tile                                   `_tile_channels`, `_tile_points`
     tiles that do not come out even            `tir.tail_tiles`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
@@ -87,7 +87,7 @@ def schedule_packed(sch: s_tir.Schedule, unit: VectorUnit, cores: int) -> bool:
     tile = _plan(sch, acc, unit)
     last = _join_epilogue(sch, acc)
     _require_real_parts(sch, acc, last, tile, unit)
-    _schedule_stages(sch, cores)
+    schedule_stages(sch, cores)
     points = extent_of(sch, _nest(sch, acc).points)
     arrange = _tile_channels if tile.lanes == "channels" else _tile_points
     nest, at = arrange(sch, acc, tile, unit)
@@ -157,8 +157,10 @@ def _index_map(rank: int, function: Any) -> tirx.IndexMap:
     return tirx.IndexMap.from_func(lambda *v: function(v), ndim=rank, index_dtype="int64")
 
 
-def _schedule_stages(sch: s_tir.Schedule, cores: int) -> None:
-    """Copy without a condition for each value: fill a channel with zeros, then its inside.
+def schedule_stages(sch: s_tir.Schedule, cores: int) -> None:
+    """Schedule what stands before the accumulation, in place.
+
+    Copy without a condition for each value: fill a channel with zeros, then its inside.
 
     Where columns are sorted by phase, a channel is sorted as soon as it is padded, from the cache,
     and its phases side by side, so that LLVM loads whole vectors and takes them apart.

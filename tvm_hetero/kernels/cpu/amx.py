@@ -5,7 +5,8 @@
 with A of 32 numbers of bfloat16 to a row, B of 16 rows (two steps of the reduction each, number by
 number in turn, for 16 columns), C of 16 float32 to a row. One instruction is 16 x 16 x 32
 multiply-adds in 16 cycles, sixteen times what vectors of float32 do. The same of bytes: four steps
-to 32 bits, sums of integers, A with or without a sign, B without (`BYTES_BY_BYTES`).
+to 32 bits, sums of integers, A with or without a sign, B without (`BYTES_BY_BYTES`), or the other
+way round (`UNSIGNED_BY_SIGNED`).
 
 TVM has no word for them, so functions in LLVM's language have (`llvm_functions`). Registers go by
 number there, and hold what they hold until something else is loaded: a kernel sees to it by itself.
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 # Registers, the rows and bytes of a row of each; numbers of bfloat16 and of float32 in a row.
 REGISTERS, ROWS, BYTES = 8, 16, 64
 NARROW, WIDE = BYTES // 2, BYTES // 4
-# Instructions: of pairs of bfloat16; of four bytes, a left side without and with a sign.
+# Instructions: of pairs of bfloat16; of four bytes, a left side without and with a sign; of bytes
+# without a sign by bytes with one.
 BFLOAT16 = "tdpbf16ps"
 BYTES_BY_BYTES = PLAIN, SIGNED = "tdpbuud", "tdpbsud"
+UNSIGNED_BY_SIGNED = "tdpbusd"
 
 _FUNCTIONS = """
 declare void @llvm.x86.ldtilecfg(ptr)
@@ -46,6 +49,7 @@ declare void @llvm.x86.tilestored64(i8, ptr, i64)
 declare void @llvm.x86.tdpbf16ps(i8, i8, i8)
 declare void @llvm.x86.tdpbuud(i8, i8, i8)
 declare void @llvm.x86.tdpbsud(i8, i8, i8)
+declare void @llvm.x86.tdpbusd(i8, i8, i8)
 define internal void @hetero_tiles_end() alwaysinline {
   call void @llvm.x86.tilerelease()
   ret void

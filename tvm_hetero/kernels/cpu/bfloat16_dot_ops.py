@@ -11,6 +11,7 @@ whose vector unit multiplies pairs (`vector_unit.VectorUnit.dots`) calls functio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tvm_ffi
@@ -53,19 +54,31 @@ def use_bfloat16_dots(func: tirx.PrimFunc, unit: VectorUnit) -> tirx.PrimFunc:
     if not multiplies_pairs(unit):
         return func
     summed = replace_sums(func, BFLOAT16_DOT, _DOT, "float32")
-    if summed.same_as(func):
-        return func
+    return func if summed.same_as(func) else _with_pairs(summed, [dot_text(unit.dots)])
+
+
+def use_bfloat16_pairs(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """A scheduled kernel whose words are made by instructions for bfloat16, and multiplied by
+    others than vectors'.
+
+    As it is where it makes no words.
+    """
+    return _with_pairs(func, []) if _PAIR in str(func.script()) else func
+
+
+def _with_pairs(func: tirx.PrimFunc, texts: Sequence[str]) -> tirx.PrimFunc:
+    """A kernel that calls functions for its words, and whose text they are in."""
 
     def quicker(call: Call) -> Expr:
         return pair_bfloat16(*call.args) if call.op.same_as(Op.get(_PAIR)) else call
 
-    root = tvm_ffi.structural_map(summed.body, (Call, quicker)).block
-    body = with_functions([PAIRING, dot_text(unit.dots)], [root.body])
+    root = tvm_ffi.structural_map(func.body, (Call, quicker)).block
+    body = with_functions([PAIRING, *texts], [root.body])
     around = s_tir.SBlock(
         list(root.iter_vars), list(root.reads), list(root.writes), root.name_hint, body,
         alloc_buffers=list(root.alloc_buffers), annotations=dict(root.annotations),
     )  # fmt: skip
-    return summed.with_body(s_tir.SBlockRealize([], tirx.const(True, "bool"), around))
+    return func.with_body(s_tir.SBlockRealize([], tirx.const(True, "bool"), around))
 
 
 def _lower_pair(call: Call) -> Expr:

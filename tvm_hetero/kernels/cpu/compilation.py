@@ -50,6 +50,7 @@ from tvm_hetero.kernels.cpu.lets_outside import bind_outside
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
 from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
 from tvm_hetero.kernels.tir.cuda_compiler import exact_cuda, may_alias
+from tvm_hetero.kernels.tir.cuda_source import spell_constants
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
@@ -88,7 +89,7 @@ def _pipeline() -> tuple[tvm.transform.Pass, Any, Any]:
     passes, _, finish_devices = default_s_tir_pipeline()
 
     def finish() -> tvm.transform.Pass:
-        return tvm.transform.Sequential([finish_devices(), may_alias])
+        return tvm.transform.Sequential([finish_devices(), may_alias, spell_constants])
 
     return _lower(passes), _finish_host, finish
 

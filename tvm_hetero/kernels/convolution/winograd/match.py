@@ -152,17 +152,30 @@ def convolution_of(func: tirx.PrimFunc) -> Convolution:
     conv = Convolution(data, weights, top, left, results, last, sums)
     if not all(any(p.same_as(t) for p in func.params) for t in (data, weights)):
         raise ValueError("data and weights are expected to be the kernel's own")
-    _check_last(conv)
+    check_last(conv, tirx.const(0.0, "float32"))
     return conv
 
 
-def _check_last(conv: Convolution) -> None:
-    """Raise where what follows reads or writes anything by rows and columns but whole images."""
+def check_last(conv: Convolution, sums: Expr) -> None:
+    """Check that what follows reads and writes nothing by rows and columns but whole images.
+
+    Parameters
+    ----------
+    conv
+        The convolution.
+    sums
+        A value of the type of its sums.
+
+    Raises
+    ------
+    ValueError
+        If it does.
+    """
     if not isinstance(conv.last.body, tirx.BufferStore):
         raise ValueError("what follows the convolution is expected to be one value each")
     row, column = (v.var for v in conv.last.iter_vars[2:])
     zero = tirx.const(0, str(row.ty.dtype))
-    done = conv.result(zero, zero, zero, tirx.const(0.0, "float32"))
+    done = conv.result(zero, zero, zero, sums)
     if any(uses(done, var) for var in (row, column)):
         raise ValueError("what follows the convolution reads other tensors than whole images")
     images: list[list[int]] = [_extents(conv.last.body.buffer)[-2:]]
