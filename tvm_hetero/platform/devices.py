@@ -67,10 +67,10 @@ class Device:
         """The kind of the TVM target: ``llvm``, ``cuda``, ..., or ``unknown``."""
         return str(self.target["kind"]) if self.target else "unknown"
 
-    @property
-    def is_local_cpu(self) -> bool:
-        """Whether its kernels are for this machine's CPU."""
-        return self.kind in HOST_KINDS and self.rpc is None
+
+def is_local_cpu(device: Device) -> bool:
+    """Whether a device's kernels are for the CPU of its node, and run there without RPC."""
+    return device.kind in HOST_KINDS and device.rpc is None
 
 
 @dataclass(frozen=True)
