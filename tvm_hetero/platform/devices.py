@@ -73,6 +73,11 @@ class Device:
         return str(self.target["kind"]) if self.target else "unknown"
 
 
+def is_local_cpu(device: Device) -> bool:
+    """Whether a device's kernels are for the CPU of its node, and run there without RPC."""
+    return device.kind in HOST_KINDS and device.rpc is None
+
+
 @dataclass(frozen=True)
 class Link:
     """A one-way connection. Moving b bytes takes ``latency + b / bandwidth`` seconds.
