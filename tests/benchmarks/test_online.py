@@ -67,7 +67,8 @@ def test_the_committed_results_hold_what_the_page_says() -> None:
             keys = ("measure", "network", "places", "mode", "period", "duration")
             cell = cells.setdefault(tuple(row[key] for key in keys), {})
             cell[row["policy"]] = row["throughput"]
-    papers = [c["resolve"] / max(c[p] for p in ("lls", "odin-2", "odin-10")) for c in cells.values()]
+    names = ("lls", "odin-2", "odin-10")
+    papers = [cell["resolve"] / max(cell[name] for name in names) for cell in cells.values()]
     assert len(papers) == 84 and sum(ratio < 0.98 for ratio in papers) == 1
     assert min(c["resolve"] / c["static"] for c in cells.values()) >= 0.99
 
