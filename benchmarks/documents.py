@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import importlib.metadata
+import importlib.util
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -25,16 +27,33 @@ def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **h
         "machine": read_processor().name,
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
-        "versions": {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__},
+        "versions": versions(),
         **rounded(head),
     }
     write_rows(path, document, map(rounded, rows))
 
 
+def versions() -> dict[str, str]:
+    """Return those of what is measured here: of OpenVINO too, where it is installed."""
+    found = {"tvm": tvm.__version__, "onnxruntime": onnxruntime.__version__}
+    if importlib.util.find_spec("openvino") is not None:
+        found["openvino"] = importlib.metadata.version("openvino")
+    return found
+
+
 def commit_name() -> str:
-    """Return the commit's short name, with a + where files are not as it has them."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+    """Return the commit's short name, with a + where files are not as it has them.
+
+    Results are no matter: of several rows the first one's changes them.
+    """
+    here = Path(__file__).parent
+    name = _git("-C", str(here), "describe", "--always")
+    changed = _git("-C", str(here.parent), "status", "--porcelain", "-uno", ":!benchmarks/results")
+    return f"{name or 'unknown'}{'+' if changed else ''}"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True).stdout.strip()
 
 
 def rounded(value: Any) -> Any:

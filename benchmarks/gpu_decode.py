@@ -1,12 +1,15 @@
 """Decoding on a GPU, on the CPU beside it, and on both: tokens a second, and how far logits are.
 
     python -m benchmarks.gpu_decode [--weights TYPE,TYPE] [--torch PYTHON] [--output FILE]
+    python -m benchmarks.gpu_decode --tiny [--weights TYPE,TYPE]     # all families, every kernel
 
 Needs a CUDA device and nvcc. The model has the shape of GPT-2 small and random weights; one
 sequence, greedily, from a prompt of 32 tokens. Costs are measured, and the step is solved for the
 CPU alone and for the GPU and the CPU together. Logits are compared with the CPU's on a text that is
 given token by token. With ``--torch`` the given Python, whose PyTorch sees the GPU, decodes the
-same folder by transformers, as it comes and as a graph of CUDA's.
+same folder by transformers, as it comes and as a graph of CUDA's. ``--tiny`` times nothing: costs
+are made up so that every kernel of tiny decoders of all families is on the GPU, and logits and
+tokens are compared with the CPU's.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.conforming.engines import cpu_and_gpu
 from benchmarks.decoding.model import write_model
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS
@@ -54,6 +59,8 @@ class Side:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and write; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if options.tiny:
+        return check_tiny(options.weights.split(","))
     platform = measure_links(Platform.detect())
     if not any(device.kind == "cuda" for device in platform.devices):
         sys.exit("this machine has no CUDA device that nvidia-smi shows; nothing to measure")
@@ -76,10 +83,50 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--model", default="gpt2-small")
+    parser.add_argument("--tiny", action="store_true", help="tiny decoders, nothing is timed")
     parser.add_argument("--weights", default=",".join(WEIGHTS))
     parser.add_argument("--torch", help="a Python whose PyTorch sees the GPU")
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu_decode.json")
     return parser
+
+
+def check_tiny(types: Sequence[str]) -> int:
+    """Print how far tiny decoders on the GPU are from the CPU; returns the exit status."""
+    from tests.small_decoders import FAMILIES, tiny
+
+    both, wrong = cpu_and_gpu(), 0
+    for family, weights, batch in product(FAMILIES, types, (1, 3)):
+        with tempfile.TemporaryDirectory() as scratch:
+            model = tiny(family, Path(scratch) / "model")
+            here, there = (
+                _said(model, platform, DecoderOptions(batch, 32, 4, weights=weights), Path(place))
+                for platform, place in (
+                    (Platform(both.devices[:1]), f"{scratch}/cpu"), (both, f"{scratch}/gpu")
+                )
+            )  # fmt: skip
+        difference = float(np.abs(there[0] - here[0]).max() / here[0].std())
+        right = difference <= TOLERANCE and there[1] == here[1]
+        wrong += not right
+        verdict = "right" if right else "WRONG"
+        print(f"{family}, {weights}, {batch} sequences: {difference:.1e}, {verdict}", flush=True)
+    return 1 if wrong else 0
+
+
+def _said(
+    model: Path, platform: Platform, options: DecoderOptions, place: Path
+) -> tuple[np.ndarray[Any, Any], list[list[int]]]:
+    """Logits of a text for each sequence, and the tokens that two prompts are gone on with."""
+    build_decoder(
+        model, platform, place, options, solver="heft", cost_model="analytical", measure=False
+    )
+    with Decoder.load(place) as decoder:
+        texts = np.random.default_rng(1).integers(0, decoder.vocabulary, (options.batch, 12))
+        logits = np.stack([
+            np.array(decoder.step(0, texts[:, at].tolist(), [at] * options.batch).result())
+            for at in range(texts.shape[1])
+        ])  # fmt: skip
+        made = decoder.generate([[3, 5, 7, 9, 11, 2, 4], [1, 2]], 10, stop=())
+        return logits, [list(each.tokens) for each in made]
 
 
 def measure(model: Path, platform: Platform, weights: str, scratch: Path, torch: str | None) -> Row:

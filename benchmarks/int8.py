@@ -6,15 +6,19 @@
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax, is
 quantised as ``tvm-hetero partition --precision int8`` does where every node is worth it
-(`tvm_hetero.frontends.onnx.post_training`). That one file runs by all three in turns, beside our
-float32. Errors are the largest relative ones from our float32, on inputs that calibration has not
-seen. Where OpenVINO is not installed its column is empty. VGG-19, of 575 MB of weights, is left
-out.
+(`tvm_hetero.frontends.onnx.post_training`): what these nodes read becomes codes, their sums stay
+float32 until the next one reads them. That one file runs by all three in turns, beside our float32.
+Errors are the largest relative ones from our float32, on inputs that calibration has not seen.
+Where OpenVINO is not installed its column is empty. VGG-19, of 575 MB of weights, is left out.
+
+Rows are written one by one; each says of which commit and day it is, the file's head what holds of
+the last one.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.util
 import io
 import time
@@ -28,7 +32,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from benchmarks.documents import write_document
+from benchmarks.documents import commit_name, write_document
 from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser
 from benchmarks.result_rows import read_rows
@@ -95,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Int8Row]:
 def _write(row: Int8Row) -> None:
     """Put a row into the file, in place of the model's last one."""
     rows = {each["model"]: each for each in read_rows(RESULTS)} if RESULTS.exists() else {}
-    rows[row.model] = asdict(row)
+    today = datetime.date.today().isoformat()
+    rows[row.model] = {**asdict(row), "commit": commit_name(), "date": today}
     write_document(RESULTS, "python -m benchmarks.int8", [rows[name] for name in sorted(rows)])
 
 

@@ -4,8 +4,9 @@
     python -m benchmarks.pim --show                        prints the table of docs/pim.md
 
 Of each case two plans: on the GPU alone, which is given as much memory as the memory that computes
-has (papers compare at equal capacity), each layer as two fused tasks; and on both, the layer in
-tasks that the units can take (`tvm_hetero.zoo.decoder_grains`). All seconds are those of rooflines
+has (papers compare at equal capacity) unless the paper's is another server's, each layer as two
+fused tasks; and on both, the layer in tasks that the units can take
+(`tvm_hetero.zoo.decoder_grains`). All seconds are those of rooflines
 on published figures. ``at most`` is what no plan of these tasks can be above, by the bound.
 """
 
@@ -24,8 +25,9 @@ from benchmarks.result_rows import read_rows
 from tvm_hetero import zoo
 from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
 from tvm_hetero.platform import Device, Link, Platform
-from tvm_hetero.platform.units import Units
+from tvm_hetero.platform.arithmetic_units import Units
 from tvm_hetero.solvers import Options
+from tvm_hetero.util.nearest import nearest
 from tvm_hetero.zoo.processing_in_memory import PARTS, PimServer, build_server, pim_device
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pim.json"
@@ -46,7 +48,7 @@ def controlled_memory(channels: int = 8) -> Platform:
     """
     part = PARTS["gddr6-aim"]
     pins = channels * part.pins
-    units = Units(2, {"product": 1.0, "elementwise": 1.0, "rowwise": 1.0})
+    units = Units(2, {"product": 1.0, "elementwise": 1.0, "lookup": 1.0, "rowwise": 1.0})
     chip = Device(
         "controller", memory=2**30, overlap=True, peak_flops=1e12, bandwidth=pins, launch=1e-7,
         units=units,
@@ -72,7 +74,6 @@ class Case:
     context: int
     batch: int = 1
     grain: str = "products"
-    in_flight: int = 1
     reported: str = "-"
     gpu: str = ""
     layers: int = 0
@@ -135,6 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         return rows
     if given.small:
         return [case_row(case, SMALL_LIMIT) for case in SMALL]
+    systems = sorted({case.system for case in CASES})
+    if given.only not in (None, *systems):
+        known = f"{', '.join(systems)}{nearest(given.only, systems)}"
+        parser.error(f"--only: there is no {given.only!r}; expected one of {known}")
     kept = {_key(row): row for row in read_rows(RESULTS) if given.only not in (None, row["system"])}
     rows = []
     for case in CASES:
@@ -154,7 +159,7 @@ def case_row(case: Case, limit: float) -> Row:
     alone = _plan(case, case.alone, "halves", limit)
     row = {
         "system": case.system, "model": case.model, "context": case.context, "batch": case.batch,
-        "in_flight": case.in_flight, "grain": case.grain, "reported": case.reported,
+        "grain": case.grain, "reported": case.reported,
         "alone": alone.tokens_per_second, "alone_gap": alone.gap,
         "both": both.tokens_per_second, "gap": both.gap,
         "times": both.tokens_per_second / alone.tokens_per_second,
@@ -179,8 +184,7 @@ def without_pim(platform: Platform) -> Platform:
 
 def _plan(case: Case, platform: Platform, grain: str, limit: float) -> DecoderPlan:
     parameters = {"context": case.context, "grain": grain, "layers": case.layers}
-    kind = "latency" if case.in_flight == 1 else "throughput"
-    wish = DecoderRequest(case.model, platform, kind, case.batch, case.in_flight, parameters)
+    wish = DecoderRequest(case.model, platform, "latency", case.batch, 1, parameters)
     return plan_decoder(wish, Options(time_limit=limit, gap=GAP))
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tvm_hetero.platform import Device, Fabric, Link, Platform
+from tvm_hetero.platform.arithmetic_units import units_row
 from tvm_hetero.platform.format import FORMAT
-from tvm_hetero.platform.units import units_row
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.zoo.hardware import NETWORKS, SERVERS, machine, sources
 from tvm_hetero.zoo.platforms import PRESETS, cluster

@@ -89,10 +89,16 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "chiplets.md": chiplets.tables(read_rows(RESULTS / "chiplets.json")),
         DOCS / "precision.md": [
             precision.precision_table(read_rows(RESULTS / "precision.json")),
+            precision.precision_table(
+                read_rows(RESULTS / "sapphire_rapids" / "precision.json"), "one core with AMX"
+            ),
             int8.int8_table(read_rows(RESULTS / "int8.json")),
         ],
         DOCS / "online.md": online.tables(replayed),
-        DOCS / "live.md": live.tables(adapted, switched, watched, soaked),
+        DOCS / "live.md": [
+            *live.tables(adapted, switched, watched, soaked),
+            serving.adapt_table(read_rows(RESULTS / "serve_adapt.json")),
+        ],
         DOCS / "accordion.md": [*accordion.tables(shared), serving.live_table(live_shared)],
         DOCS / "serving.md": [serving.cost_table(costs)],
         DOCS / "teams.md": teams.tables(scale, decode),
@@ -110,6 +116,8 @@ def with_tables(text: str, tables: Sequence[str]) -> str:
         if len(places) != 1:
             raise ValueError(f"expected one table {head!r} on the page, found {len(places)}")
         blocks[places[0]] = table
+    # A table at its end takes the newline of a page with it.
+    blocks[-1] = blocks[-1].rstrip("\n") + "\n"
     return "\n\n".join(blocks)
 
 

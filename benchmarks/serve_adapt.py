@@ -1,14 +1,16 @@
 """A server with `--adapt` on unlike cores, one of which another program wants: what it switches.
 
     python -m benchmarks.serve_adapt             writes results/serve_adapt.json; three minutes
+    python -m benchmarks.serve_adapt --cores 0 --only with       the others are kept as they are
     python -m benchmarks.serve_adapt --small     a tiny model, a moment each, with it alone, no file
-    python -m benchmarks.serve_adapt --model inception_v1 --core 0 --seconds 20 --output FILE
+    python -m benchmarks.serve_adapt --model inception_v1 --seconds 20 --output FILE
 
 The cores are x86-64-v2 (0) and native (1). ``tvm-hetero serve`` is a process of its own; clients
 send queries of many elements, one after the other, over HTTP: they share the cores with it, in the
-same way in all rows. It is quiet, then a busy loop is pinned to one core, then it is quiet again;
-once without `--adapt` and once with it. Elements/s of what was answered, of the disturbed time its
-second half, when policies have settled; switches are those that the server tells on its page.
+same way in all rows. It is quiet, then a program of two busy loops is pinned to one core, then it
+is quiet again; once without `--adapt` and once with it. Elements/s of what was answered, of the
+disturbed and the last time their second halves, when policies have settled; switches are those that
+the server tells on its page. The results have rows that were measured one by one.
 """
 
 from __future__ import annotations
@@ -17,18 +19,21 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.adapted import make_plan
 from benchmarks.documents import write_document
-from benchmarks.execution.argument_types import output_file
+from benchmarks.execution.argument_types import duration, output_file
 from benchmarks.execution.cases import TINY
 from benchmarks.parts import table
+from benchmarks.result_rows import read_rows
 from benchmarks.serve_soaking.process import SoakedServer, soaked_server
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.platform.host import available_cores
@@ -38,6 +43,8 @@ RESULTS = Path(__file__).with_name("results") / "serve_adapt.json"
 GOAL = "at least one switch; more than without"
 _CLIENTS = 2
 _ITEMS = 32
+_LOOPS = 2
+_WITH, _WITHOUT = "with", "without"
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,13 @@ class Senders:
             self._errors.append(error)
 
     def rate(self, begin: float, end: float) -> float:
-        """Elements/s of queries that ended in a time."""
-        return _ITEMS * sum(begin <= t < end for t in self._ends) / (end - begin)
+        """Elements/s between the first and the last query that ended in a time; 0: fewer than two.
+
+        Over the whole time it would be wrong by a query more or less, which is a twentieth of it.
+        """
+        within = [t for t in self._ends if begin <= t < end]
+        span = max(within, default=0.0) - min(within, default=0.0)
+        return _ITEMS * (len(within) - 1) / span if span > 0 else 0.0
 
     def __enter__(self) -> Senders:
         for thread in self._threads:
@@ -99,7 +111,10 @@ def measure(artifact: Path, model: str, body: bytes, core: int, adapt: bool, sec
         begun = time.monotonic()
         time.sleep(seconds)
         quiet = senders.rate(begun, time.monotonic())
-        with disturb("busy", sorted(available_cores())[core], 4 * seconds + 60):
+        with ExitStack() as program:
+            for _ in range(_LOOPS):
+                place = sorted(available_cores())[core]
+                program.enter_context(disturb("busy", place, 4 * seconds + 60))
             time.sleep(seconds)
             middle = time.monotonic()
             time.sleep(seconds)
@@ -133,31 +148,55 @@ def report(rows: Sequence[Row]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and write; the rows."""
+    asked = _asked(arguments)
+    seconds = 0.2 if asked.small else asked.seconds
+    output = asked.output or (None if asked.small else RESULTS)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as home:
+        artifact, body = _prepare(asked.model, Path(home), 1.0 if asked.small else 10.0)
+        for core, adapt in product(asked.cores, asked.adapt):
+            rows.append(measure(artifact, asked.model, body, core, adapt, seconds))
+            if output is not None:
+                write_document(output, "python -m benchmarks.serve_adapt", _merged(output, rows))
+    print(report(rows))
+    return rows
+
+
+def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a tiny model, no file")
     parser.add_argument("--model", default="squeezenet")
-    parser.add_argument("--core", type=int, choices=(0, 1), default=1)
-    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--cores", type=int, nargs="+", choices=(0, 1), default=(0, 1))
+    parser.add_argument("--only", choices=(_WITH, _WITHOUT), help="--adapt, or without it")
+    parser.add_argument("--seconds", type=duration, default=6.0)
     parser.add_argument("--output", type=output_file, help=f"default: {RESULTS}")
-    given = parser.parse_args(arguments)
-    model, seconds = (TINY, 0.2) if given.small else (given.model, given.seconds)
-    with tempfile.TemporaryDirectory() as home:
-        executable = make_plan(model, "unlike", 1.0 if given.small else 40.0).executable
-        artifact = Path(home) / f"{model}.hetero"
-        executable.save(artifact)
-        with Executor(executable) as executor:
-            (info,) = executor.inputs
-        draw = np.random.default_rng(0)
-        body = draw.standard_normal((_ITEMS, *info.shape[1:])).astype(info.dtype).tobytes()
-        rows = [
-            measure(artifact, model, body, given.core, adapt, seconds)
-            for adapt in ((True,) if given.small else (False, True))
-        ]
-    print(report(rows))
-    output = given.output or (None if given.small else RESULTS)
-    if output is not None:
-        write_document(output, "python -m benchmarks.serve_adapt", map(asdict, rows))
-    return rows
+    asked = parser.parse_args(arguments)
+    asked.adapt = (False, True) if asked.only is None else (asked.only == _WITH,)
+    if asked.small:
+        asked.model, asked.cores, asked.adapt = TINY, (1,), (True,)
+    return asked
+
+
+def _prepare(model: str, home: Path, limit: float) -> tuple[Path, bytes]:
+    """The artifact, and what a client sends."""
+    executable = make_plan(model, "unlike", limit).executable
+    artifact = home / f"{model}.hetero"
+    executable.save(artifact)
+    with Executor(executable) as executor:
+        (info,) = executor.inputs
+    draw = np.random.default_rng(0)
+    values = draw.standard_normal((_ITEMS, *info.shape[1:])).astype(info.dtype)
+    return artifact, values.tobytes()
+
+
+def _merged(output: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """These rows, and those of other questions that were measured before."""
+    found = {_question(row): row for row in (*read_rows(output), *map(asdict, rows))}
+    return [found[key] for key in sorted(found)]
+
+
+def _question(row: Mapping[str, Any]) -> tuple[str, int, bool]:
+    return row["model"], row["core"], row["adapt"]
 
 
 if __name__ == "__main__":

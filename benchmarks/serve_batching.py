@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 
 def make_artifacts(folder: Path, *, small: bool) -> None:
     """One for an element, one for `BATCH` at once, as users make them."""
+    folder.mkdir(parents=True, exist_ok=True)
     for size in (1, BATCH):
         path = folder / f"{size}.hetero"
         if small:

@@ -1,6 +1,7 @@
 """What a server adds to a model: CPU time, latency, requests a second, beside other servers.
 
     python -m benchmarks.serve_overhead            writes results/serve_overhead.json
+    python -m benchmarks.serve_overhead --models relu    that one; rows of the other are kept
     python -m benchmarks.serve_overhead --small    ours alone, one tiny model, no file
 
 The same model is served by `tvm-hetero serve`, by FastAPI with ONNX Runtime, and by MLServer with
@@ -39,11 +40,13 @@ from benchmarks.conforming.engines import two_cpus
 from benchmarks.conforming.rows import ROOT
 from benchmarks.documents import write_document
 from benchmarks.execution.cases import make_model
+from benchmarks.result_rows import read_rows
 from benchmarks.serving.client import cores, input_of, one_by_one, request_of, together
 from benchmarks.serving.servers import SERVERS, RunningServer, ServedFiles
 
 RESULTS = ROOT / "benchmarks" / "results" / "serve_overhead.json"
 SMALL = "relu"
+NETWORKS = (SMALL, "squeezenet")
 _CLIENTS = 4
 
 
@@ -67,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> list[OverheadRow]:
     """Measure, print and write; returns the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="ours alone, one model, no file")
+    parser.add_argument("--models", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each block")
     args = parser.parse_args(arguments)
@@ -76,13 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> list[OverheadRow]:
           f"{'+p50 us':>10}{'+p99 us':>10}{'req/s':>9}")  # fmt: skip
     rows = []
     with tempfile.TemporaryDirectory(prefix="serve_overhead") as folder:
-        for model in [SMALL] if args.small else [SMALL, "squeezenet"]:
+        for model in (SMALL,) if args.small else args.models:
             files = make_files(model, Path(folder), quick=args.small)
             for row in measured(files, names, Path(folder), rounds, seconds):
                 rows.append(row)
                 print(line_of(row), flush=True)
     if not args.small:
-        write_document(RESULTS, "python -m benchmarks.serve_overhead", map(_told, rows))
+        write_document(RESULTS, "python -m benchmarks.serve_overhead", _merged(rows))
         print(f"written to {RESULTS}")
     return rows
 
@@ -180,6 +184,13 @@ def _timed(run: Callable[[], object], seconds: float) -> tuple[list[float], floa
         run()
         times.append(time.perf_counter() - begun)
     return times, (time.process_time() - cpu) / len(times)
+
+
+def _merged(rows: Sequence[OverheadRow]) -> list[dict[str, Any]]:
+    """These rows, and those of other models that were measured before."""
+    anew = {row.model for row in rows}
+    found = [*map(_told, rows), *(row for row in read_rows(RESULTS) if row["model"] not in anew)]
+    return sorted(found, key=lambda row: NETWORKS.index(row["model"]))
 
 
 def _told(row: OverheadRow) -> dict[str, Any]:

@@ -93,10 +93,12 @@ class LoweredMain:
 
     def constants(self, call: KernelCall) -> tuple[Any | None, ...]:
         """For each argument of a call the constant that it is (perhaps through views), or None."""
-        origins = (self._origin(arg) for arg in call.args)
-        return tuple(
-            None if isinstance(origin, TensorSource) else origin.value for origin in origins
-        )
+        return tuple(self.constant(arg) for arg in call.args)
+
+    def constant(self, expr: Any) -> Any | None:
+        """The value of the constant that `expr` names (perhaps through views); None for others."""
+        origin = self._origin(expr)
+        return None if isinstance(origin, TensorSource) else origin.value
 
     def arguments(self, call: KernelCall) -> list[tuple[tuple[Any, ...], Any | None]]:
         """The arguments of a call as those of one element: for each the expressions that it is for

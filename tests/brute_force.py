@@ -252,20 +252,25 @@ def _cores(problem: Problem, name: str) -> list[tuple[str, str, int]]:
 
 
 def _memory(problem: Problem, name: str) -> str:
-    """The device by which a memory is known: of a node's CPU teams with a limit, their first."""
-    device = problem.platform.device(name)
+    """The first device of the same memory, which it is known by."""
+    memory = _shared_memory(problem, name)
+    if memory is None:
+        return name
+    return next(d for d in problem.platform.names if _shared_memory(problem, d) == memory)
 
-    def in_node(name: str) -> bool:
-        other = problem.platform.device(name)
-        return bool(
-            other.node == device.node
-            and _cores(problem, name)
-            and other.memory is not None
-            and other.kind in ("llvm", "c", "unknown")
-            and not other.private
-        )
 
-    return next(filter(in_node, problem.platform.names)) if in_node(name) else name
+def _shared_memory(problem: Problem, name: str) -> tuple[str, ...] | None:
+    """The memory with a limit that CPU teams of a node see, or the levels of a device; or None."""
+    platform = problem.platform
+    device = platform.device(name)
+    if device.memory is None or not _cores(problem, name):
+        return None
+    levels = {d.name for d in platform.devices if d.level_of == device.level_of is not None}
+    beside = {d.name for d in platform.devices if d.node == device.node} - {name}
+    rivals = {d for d in beside if set(platform.device(d).cores) & set(device.cores)}
+    if rivals - levels and device.kind in ("llvm", "c", "unknown") and not device.private:
+        return (device.node,)
+    return (device.node, str(device.level_of)) if rivals & levels else None
 
 
 def _plan(problem: Problem, parts: list[Part]) -> Plan | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # TVM is not imported before a test needs it
 
 # No deadline per example: on a shared machine it would fail by chance. And the same examples in
 # every run, since what lands should not depend on luck; `make fuzz` draws new ones, and more.
-settings.register_profile("landing", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("landing", deadline=None, derandomize=True, max_examples=16)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "landing"))
 

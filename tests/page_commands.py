@@ -66,7 +66,10 @@ def run_in_one_shell(
     AssertionError
         One has failed; the text has what it printed. A server that it left behind is ended.
     """
-    script = "".join(f"printf '\\n{_MARK}{i}\\n'\n{text}\n" for i, text in enumerate(commands))
+    # The last line: of `a && b` the shell itself does not mind that `a` has failed.
+    script = "".join(
+        f"printf '\\n{_MARK}{i}\\n'\n{text}\n(exit $?)\n" for i, text in enumerate(commands)
+    )
     ending = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
     done = subprocess.run(
         ["timeout", f"{limit:g}", "bash", "-e", "-u", "-o", "pipefail", "-c", ending + script],

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from tests.test_floors import MODULES, ROOT
+from tvm_hetero.util.few_collections import few_collections
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -73,6 +74,7 @@ def unused(trees: dict[str, ast.Module], outside: set[str]) -> list[str]:
 
 
 @cache
+@few_collections()
 def _unused_here() -> tuple[str, ...]:
     """Of this package. Its trees are let go of: see test_docstrings."""
     trees = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}

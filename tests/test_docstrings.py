@@ -16,6 +16,7 @@ import pytest
 
 from tests.test_docs import PAGES
 from tests.test_floors import MODULES, room_of
+from tvm_hetero.util.few_collections import few_collections
 
 # What is no name of ours, though its first or last part is one.
 ELSEWHERE = {
@@ -70,8 +71,9 @@ class Text(NamedTuple):
 @pytest.fixture(scope="module", autouse=True)
 def _forget() -> Iterator[None]:
     """The package's trees are some million objects, at each of which Python's garbage collection
-    would look again and again during the tests of other files."""
-    yield
+    would look again and again: here seldom, and during the tests of other files not at all."""
+    with few_collections():
+        yield
     for each in (tree, contents, classes, words, members, texts):
         each.cache_clear()
 

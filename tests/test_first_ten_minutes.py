@@ -96,4 +96,6 @@ def test_the_page_installs_nothing_but_the_wheel_with_extras_that_it_has():
 def test_a_command_that_fails_is_named(tmp_path: Path):
     with pytest.raises(AssertionError, match=r"^ls nowhere: .*nowhere"):
         run_in_one_shell(["echo a", "ls nowhere", "echo b"], tmp_path, os.environ, LIMIT)
+    with pytest.raises(AssertionError, match=r"^false && true: "):
+        run_in_one_shell(["false && true", "echo b"], tmp_path, os.environ, LIMIT)
     assert run_in_one_shell(["echo a", "true"], tmp_path, os.environ, LIMIT) == ["a\n", ""]

@@ -70,7 +70,7 @@ def test_partitioned_its_logits_equal_onnxruntimes(name):
         placed = partition(
             mod,
             unlike_cpus(),
-            PartitionOptions(objective=Objective(kind), time_limit=1, cost_model="analytical"),
+            PartitionOptions(objective=Objective(kind), time_limit=0.3, cost_model="analytical"),
         )
         assert check_schedule(placed.problem, placed.schedule) == []
         with Executor(th.build(placed.module, single=False)) as executor:
@@ -103,7 +103,7 @@ class Mixed(AnalyticalCosts):
 
 def test_saved_and_loaded_the_stock_vm_gives_the_same_bits(tmp_path):
     mod = relay.frontend.from_onnx(MODELS["squeezenet"], random_weights=0)
-    placed = partition(mod, unlike_cpus(), PartitionOptions(time_limit=1, cost_model=Mixed()))
+    placed = partition(mod, unlike_cpus(), PartitionOptions(time_limit=0.3, cost_model=Mixed()))
     assert len({e.device for e in placed.schedule.executions}) == 2
     built = th.build(placed.module, single=False)
     assert {choice.implementation for choice in built.choices} == {"rule", "default"}

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
+import pytest
+
+from tests.frontends.onnx.models import two_branches
 from tutorials import (
     adapt_a_stream,
     choose_machines,
@@ -15,8 +19,15 @@ from tutorials import (
 from tutorials.partition_an_onnx_model import main
 
 
-def test_partition_an_onnx_model(tmp_path: Path, capsys):
-    difference = main(target=tmp_path / "net.hetero")
+@pytest.fixture
+def small_model(tmp_path: Path) -> Path:
+    """A model that is compiled and measured in seconds, in place of SqueezeNet."""
+    onnx.save(two_branches(), tmp_path / "small.onnx")
+    return tmp_path / "small.onnx"
+
+
+def test_partition_an_onnx_model(small_model: Path, tmp_path: Path, capsys):
+    difference = main(small_model, tmp_path / "net.hetero")
     told = capsys.readouterr().out
     assert difference < 1e-3
     assert "the instrument saw the pass: True" in told
@@ -58,8 +69,10 @@ def test_choose_machines(tmp_path: Path, capsys):
     assert drawn.count("<circle") == len(answer.front) + 1
 
 
-def test_adapt_a_stream(tmp_path: Path, capsys):
-    story = adapt_a_stream.main(target=tmp_path / "net.hetero", seconds=0.8, cost_model="quick")
+def test_adapt_a_stream(small_model: Path, tmp_path: Path, capsys):
+    story = adapt_a_stream.main(
+        small_model, tmp_path / "net.hetero", seconds=0.8, cost_model="quick"
+    )
     told = capsys.readouterr().out
     assert [line[0] for line in told.splitlines() if line[:1].isdigit()] == list("12345")
     assert set(story.static) == set(story.adapted) == set(adapt_a_stream.PHASES)

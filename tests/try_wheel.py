@@ -34,7 +34,7 @@ TAG = re.compile(r"-py3-none-manylinux_2_\d+(\.manylinux\w+)*_x86_64\.whl$")
 _LIMIT = 900.0
 # Around a command of bash: the last line that it prints is how long it took.
 _BEGIN = "began=${EPOCHREALTIME/[.,]/}"
-_END = 'echo "$(((${EPOCHREALTIME/[.,]/} - began) / 1000)) ms"'
+_END = 'status=$?; echo "$(((${EPOCHREALTIME/[.,]/} - began) / 1000)) ms"; (exit $status)'
 _SETTINGS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TVM_HETERO_CACHE")
 
 

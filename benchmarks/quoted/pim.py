@@ -18,10 +18,10 @@ def pim_table(rows: Sequence[Row]) -> str:
         )
         lines.append([
             row["system"], f"{row['model']}, {row['context']}",
-            f"{row['batch']} x {row['in_flight']}", f"{row['alone']:.4g}", f"{row['both']:.4g}",
+            str(row["batch"]), f"{row['alone']:.4g}", f"{row['both']:.4g}",
             percent(row["gap"]), f"{row['times']:.2f}", f"{row['at_most']:.2f}",
             row["reported"], there or "nothing",
         ])  # fmt: skip
-    heads = ["system", "model, context", "batch x in flight", "alone, tokens/s", "with it",
+    heads = ["system", "model, context", "batch", "alone, tokens/s", "with it",
              "gap", "times", "at most", "reported, times", "computed in memory"]  # fmt: skip
     return table(heads, lines)

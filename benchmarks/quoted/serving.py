@@ -50,3 +50,17 @@ def cost_table(document: Document) -> str:
     heads = ["model", "server", "form", "CPU us a request", "added p50, us", "added p99, us",
              "requests/s"]  # fmt: skip
     return table(heads, lines)
+
+
+def adapt_table(rows: Sequence[Row]) -> str:
+    """Elements/s of a server, one of whose unlike cores another program wants."""
+    lines = [
+        [
+            f"{row['model']}, {row['core']}, {'`--adapt`' if row['adapt'] else 'without'}",
+            *(f"{row[when]:.1f}" for when in ("quiet", "disturbed", "after")),
+            str(row["switches"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    heads = ["served, disturbed core, elements/s", "in quiet", "disturbed", "after", "switches"]
+    return table(heads, lines)

@@ -17,7 +17,7 @@ from tvm_hetero.cost_models.store.identity import worker_cores
 from tvm_hetero.devices.target import dl_device, remote_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.kernels.tir.index_values import values_of
-from tvm_hetero.platform.devices import HOST_KINDS, Device
+from tvm_hetero.platform.devices import HOST_KINDS, Device, is_local_cpu
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.processes.child_process import Worker, WorkerLost
@@ -211,7 +211,7 @@ class KernelBench:
         if self._worker is not None and self._opened:
             return self._worker
         if self._worker is None:
-            self._worker = Worker(WORKER)
+            self._worker = Worker(WORKER, host_only=is_local_cpu(self._device))
         try:
             patience = _OPEN_SECONDS
             if self._device.rpc is not None:

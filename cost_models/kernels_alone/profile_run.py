@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from tvm_hetero.cost_models.kernels_alone.bench import WORKER
 from tvm_hetero.cost_models.kernels_alone.device_run import DeviceRun
 from tvm_hetero.cost_models.kernels_alone.target_jobs import TargetJobs
-from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.devices import Device, is_local_cpu
 from tvm_hetero.platform.host import cores_at_once
 from tvm_hetero.processes.child_process import Worker
 from tvm_hetero.util.code_folder import code_folder
@@ -33,7 +33,8 @@ def measure_target(target: TargetJobs, devices: Sequence[Device]) -> None:
     wanted = {c.key: c.func for run in runs for c in run.wanted()}
     twins = {c.key: c.func for run in runs for c in run.twins()}
     with temporary_folder("tvm-hetero-", code_folder()) as folder:
-        with _workers(bool(wanted)) as workers:
+        host_only = all(is_local_cpu(device) for device in devices)
+        with _workers(bool(wanted), host_only) as workers:
             compiled = target.compile(wanted, folder, workers)
             on_host = target.compile(twins, folder, workers, target.host)
             # One of those that helped to compile runs the kernels: it has loaded TVM.
@@ -45,10 +46,10 @@ def measure_target(target: TargetJobs, devices: Sequence[Device]) -> None:
 
 
 @contextmanager
-def _workers(needed: bool) -> Iterator[list[Worker]]:
+def _workers(needed: bool, host_only: bool) -> Iterator[list[Worker]]:
     """Children to compile and measure; one for each core but ours, and one at least."""
     count = min(max(1, cores_at_once() - 1), _MOST_HELPERS) if needed else 0
-    workers = [Worker(WORKER) for _ in range(count)]
+    workers = [Worker(WORKER, host_only=host_only) for _ in range(count)]
     started = list(workers)
     try:
         yield workers

@@ -46,7 +46,7 @@ from tvm_hetero.cost_models.store import CostStore
 from tvm_hetero.devices.target import HOST_KINDS, dl_device
 from tvm_hetero.errors import ProfileError
 from tvm_hetero.passes.io_tasks import is_host
-from tvm_hetero.platform.devices import Device, Link
+from tvm_hetero.platform.devices import Device, Link, is_local_cpu
 from tvm_hetero.platform.host import available_cores, read_processor
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.processes.child_process import Worker, WorkerLost
@@ -260,7 +260,7 @@ def _board_link(src: Device, dst: Device, boards: Mapping[str, RpcDeviceFigures]
 
 def _answer(src: Device, dst: Device, question: dict[str, Any]) -> dict[str, Any]:
     """Have a child process measure."""
-    with Worker(_WORKER) as worker:
+    with Worker(_WORKER, host_only=is_local_cpu(src) and is_local_cpu(dst)) as worker:
         try:
             found = worker.ask(question, _SECONDS)
         except WorkerLost as lost:

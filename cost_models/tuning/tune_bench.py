@@ -14,7 +14,7 @@ from tvm_hetero.cost_models.kernels_alone.sampling import SamplingPolicy
 from tvm_hetero.cost_models.store.identity import worker_cores
 from tvm_hetero.devices.target import device_target, dl_device
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.platform.devices import Device
+from tvm_hetero.platform.devices import Device, is_local_cpu
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.implementation_choice import Timing
 from tvm_hetero.processes.child_process import Worker, WorkerLost
@@ -43,6 +43,7 @@ class TuneBench:
             "cores": list(worker_cores(device)),
             "device": list(dl_device(platform, device)),
         }
+        self._host_only = is_local_cpu(device)
         self._worker: Worker | None = None
 
     def __enter__(self) -> Self:
@@ -94,7 +95,7 @@ class TuneBench:
             return self._worker
         import tvm
 
-        self._worker = Worker(_WORKER)
+        self._worker = Worker(_WORKER, host_only=self._host_only)
         kernel = {
             "ask": "kernel",
             "func": tvm.ir.save_json(self._kernel.func),

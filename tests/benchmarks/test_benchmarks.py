@@ -82,6 +82,7 @@ def test_a_table_takes_the_place_of_the_one_with_its_head():
     text = "# Title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nAfter.\n"
     new = "| a | b |\n| --- | --- |\n| 3 | 4 |\n| 5 | 6 |"
     assert quotes.with_tables(text, [new]) == f"# Title\n\n{new}\n\nAfter.\n"
+    assert quotes.with_tables(f"Before.\n\n{new}\n", [new]) == f"Before.\n\n{new}\n"
     with pytest.raises(ValueError, match="expected one table"):
         quotes.with_tables(text, ["| c |\n| --- |"])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks import pim
 from benchmarks.quoted.pim import pim_table
 from benchmarks.result_rows import read_rows
@@ -25,6 +27,16 @@ def test_the_gpu_alone_has_as_much_memory():
     assert alone.names == ("cpu", "gpu0") and len(alone.links) == 2
     both = case.platform
     assert alone.device("gpu0").memory == sum(both.device(d).memory or 0 for d in ("gpu0", "pim"))
+
+
+def test_a_system_that_there_is_none_of_is_refused_and_nothing_is_written(
+    capsys: pytest.CaptureFixture[str],
+):
+    before = pim.RESULTS.read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        pim.main(["--only", "PIM-GTP"])
+    assert ended.value.code == 2 and "there is no 'PIM-GTP'" in capsys.readouterr().err
+    assert pim.RESULTS.read_bytes() == before
 
 
 def test_the_committed_results_are_of_these_cases():

@@ -36,7 +36,7 @@ def test_every_objective_with_memory(problem: Problem) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=4, max_devices=3, kinds=("energy", "cost")))
 def test_spending_of_one_element(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))

@@ -14,6 +14,7 @@ from tvm_hetero.check.value import busy_times, objective_value
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
+from tvm_hetero.problem.memory import memory_peaks as peaks_for_solvers
 from tvm_hetero.problem.schedule import Copy, Execution, Schedule
 from tvm_hetero.problem.simulate import simulate
 
@@ -156,3 +157,22 @@ def test_an_execution_moved_onto_a_busy_core_is_refused(
     moved = replace(a, start=b.start, end=b.start + a.end - a.start)
     planted = [moved if e is a else e for e in executions]
     assert any(text.startswith("rule 2") for text in found(given_, planted, list(copies)))
+
+
+@pytest.mark.parametrize("team", [False, True], ids=["levels alone", "and a team"])
+def test_levels_of_a_processor_have_its_memory_and_a_team_makes_it_the_nodes(team: bool) -> None:
+    """`big` and `little` hold 4 bytes each: in a memory of 4 apart, and not where they are one."""
+    devices = [
+        Device(f"{name}.{level}", cores=cores, level_of=name, memory=4)
+        for name, cores in (("big", (0,)), ("little", (1,)))
+        for level in ("low", "high")
+    ]
+    if team:
+        devices.append(Device("team", cores=(0, 1), memory=4))
+    graph = TaskGraph([Task("x", weight_bytes=4), Task("y", weight_bytes=4)], [])
+    costs = {"x": {"big.low": Cost(((1, 1.0),))}, "y": {"little.low": Cost(((1, 1.0),))}}
+    both = Problem(graph, costs, Platform(tuple(devices)))
+    runs = [Execution("x", "big.low", (0,), 0.0, 1.0), Execution("y", "little.low", (0,), 0.0, 1.0)]
+    broken = found(both, runs, [])
+    assert bool(broken) == team and all("rule 6" in text for text in broken)
+    assert memory_peaks(both, runs, []) == peaks_for_solvers(both, runs, [])

@@ -9,7 +9,7 @@ from tvm_hetero.cost_models import Kernel
 from tvm_hetero.cost_models.analytical import AnalyticalCosts, roofline
 from tvm_hetero.errors import PlatformError, ProfileError
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.units import Units
+from tvm_hetero.platform.arithmetic_units import Units
 
 GPU = Device("gpu", peak_flops=1e12, bandwidth=1e11, launch=5e-6)
 

@@ -105,7 +105,7 @@ def test_outputs_come_in_order(
     assert executor.filled_slots() == []
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(random_plans(), st.randoms(use_true_random=False))
 def test_random_plans_compute_in_a_stream_what_they_compute(
     builder: PlanBuilder, random: Any

@@ -94,7 +94,7 @@ def with_found(test):
     return test
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=14, deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_cut_placed_and_run_it_is_the_model(program, seed):
@@ -116,7 +116,7 @@ def test_cut_placed_and_run_it_is_the_model(program, seed):
     assert [out.numpy().tobytes() for out in twice[0]] == [r.tobytes() for r in reference]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_a_batch_divided_at_random_is_the_model_for_each_element(program, seed):

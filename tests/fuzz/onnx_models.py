@@ -28,14 +28,10 @@ from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.conversion import converters  # noqa: F401  (registers them)
-from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
-from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
+from tvm_hetero.frontends.onnx.graph_import import rewrite_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.opsets import convert_opset
-from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
-from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
 from tvm_hetero.frontends.onnx.settled_windows import settle_windows
-from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 
@@ -80,10 +76,7 @@ def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     settle_windows(copy)
     convert_opset(copy)
     graph = OnnxGraph(copy)
-    multiply_codes(graph)
-    convolve_codes(graph)
-    expand_graph(graph, converted_operators())
-    simplify_graph(graph)
+    rewrite_graph(graph)
     return graph.to_model()
 
 

@@ -70,6 +70,24 @@ def test_within_the_spread_of_single_requests_nothing_counts() -> None:
     assert not alarms(ready(6.0, 6.0, spread=0.4), [window(6.0, 7.0)] * 9)
 
 
+def test_within_the_spread_what_lasts_counts_and_what_comes_and_goes_does_not() -> None:
+    wide = ready(6.0, 6.0, spread=4.0)
+    (first, *more) = alarms(wide, [window(3.0, 6.0)] * 13)
+    assert (first.stage, first.direction, len(more)) == (0, "fast", 1)
+    assert not alarms(wide, ([window(3.0, 6.0)] * 11 + [window(6.0, 6.0)]) * 3)
+    assert not alarms(wide, [window(5.9, 6.1)] * 40)
+
+
+def test_the_end_of_a_disturbance_is_seen_as_it_was_recorded_of_a_server() -> None:
+    """A program wanted half of a stage's core: its requests took 2.5 ms or 6.5 (stage seconds)."""
+    shared = [4.91, 5.08, 5.12, 4.06, 3.90, 5.38, 4.80, 5.04, 4.97, 4.58, 4.70, 5.14, 4.18, 4.64]
+    alone = [2.39, 2.01, 2.48, 2.43, 2.36, 2.91, 2.74, 2.34, 2.53, 2.61, 1.96, 2.26, 2.36, 2.50]
+    windows = [window(time, 5.6, spread=2.5) for time in shared]
+    assert not alarms(make_detector(setting()), windows)
+    (first, *_) = alarms(ready(*shared[:2], spread=2.5), [window(t, 5.3) for t in alone])
+    assert (first.stage, first.direction) == (0, "fast")
+
+
 def test_after_a_search_in_vain_it_waits_and_wants_to_see_more() -> None:
     alarm = Alarm(1, "slow", 1.2)
     detector, waits = make_detector(setting(rest=8)), []

@@ -54,6 +54,25 @@ def test_the_same_observations_lead_to_the_same_proposals(policy: Policy) -> Non
     assert runs[0] == runs[1]
 
 
+@pytest.mark.parametrize("policy", policies(), ids=lambda policy: policy.name)
+def test_how_a_rate_was_told_does_not_change_what_is_found(policy: Policy) -> None:
+    """Measured ones are below what the slowest stage admits; some windows have none."""
+    setting = random_setting(5, blocks=5)
+    assert setting.seconds is not None
+    found = []
+    for some in (1, 2):
+        state, proposal = policy.begin(setting)
+        for number in range(300):
+            seen = observe(setting.seconds, proposal.configuration, proposal.requests)
+            assert seen.throughput is not None
+            measured = None if number % some else 0.8 * seen.throughput
+            state, proposal = policy.step(state, replace(seen, throughput=measured))
+            if proposal.phase == "settled":
+                break
+        found.append((number, proposal.configuration))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("alpha", [1, 3, 10])
 @pytest.mark.parametrize("name", ["shisha", "odin"])
 def test_alpha_bounds_the_trials_between_two_better_ones(name: str, alpha: int) -> None:

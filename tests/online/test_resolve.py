@@ -178,6 +178,24 @@ def test_seconds_that_are_wrong_by_a_factor_for_each_place_are_calibrated() -> N
     assert best / bottleneck(world, seen[-1][1].configuration) >= 0.95
 
 
+def test_a_rate_by_the_slowest_stage_is_not_compared_with_one_that_was_measured() -> None:
+    """Of a trial without work for all of its time no rate is known: its stages are no quicker."""
+    weights = (1.0, 1.0, 0.5, 1.0, 1.0, 1.0)
+    seconds = tuple((weight, weight) for weight in weights)
+    static, other = Configuration((2, 6), (0, 1)), Configuration((3, 6), (0, 1))
+    setting = Setting(single_cores("big", "little"), weights, static, seconds)
+    policy = make_policy("resolve")
+    state, proposal = policy.begin(setting)
+    asked = []
+    for _ in range(12):
+        asked.append(proposal.configuration)
+        here = proposal.configuration == static
+        stages = (StageTime(2.0 if here else 3.0), StageTime(3.5))
+        seen = Observation(asked[-1], 20, 80.0, 0.8 / 3.5 if here else None, stages)  # type: ignore[arg-type]
+        state, proposal = policy.step(state, seen)
+    assert other in asked and proposal.configuration == static
+
+
 def test_what_fitted_a_disturbance_that_ended_during_the_search_is_no_new_home() -> None:
     """Seen in quiet, it is better than what the search began with, and no better than home."""
     for seed in range(8):

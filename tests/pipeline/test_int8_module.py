@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,20 @@ from tests.models import NATIVE, two_cpus
 from tests.pipeline.given_seconds import GivenSeconds
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
-from tvm_hetero.errors import UsageError
+from tvm_hetero.errors import ModelError, UsageError
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.post_training import float_outputs, quantize
+from tvm_hetero.passes.attributes import WISHES
 from tvm_hetero.passes.byte_tasks import multiplies_bytes
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.precision_promise import promise_of
+from tvm_hetero.pipeline import int8_error
 from tvm_hetero.pipeline.int8_error import refuse_error
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import Partition, partition
+from tvm_hetero.pipeline.precision import network_runner
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem.precision_promise import PrecisionPromise
 
@@ -160,6 +165,9 @@ def test_modules_of_no_file_and_quantised_files(file: Path, result: Partition) -
     model = make(nodes, {"x": [4, DEPTH]}, ["y"], constants)
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
     onnx.save(model, quantised)
+    quick = Known()
+    quick.name = "quick"  # nothing has to be measured for that
+    assert len(promised(divided(quantised, quick)).tasks) == 1
     promise = promised(divided(quantised))
     assert promise.reason == "the model is quantised already" and len(promise.tasks) == 1
 
@@ -171,6 +179,78 @@ def test_a_file_that_has_changed_is_not_quantised(tmp_path: Path, file: Path) ->
     path.unlink()
     with pytest.raises(UsageError, match="is gone or has changed since it was imported"):
         divided(module)
+
+
+def other_operator(model: onnx.ModelProto) -> None:
+    model.graph.node[1].op_type = "Abs"
+
+
+def other_weight(model: onnx.ModelProto) -> None:
+    weights = model.graph.initializer[1]
+    values = onnx.numpy_helper.to_array(weights).copy()
+    values[-1, -1] += 1
+    weights.CopyFrom(onnx.numpy_helper.from_array(values, weights.name))
+
+
+@pytest.mark.parametrize("change", [other_operator, other_weight])
+def test_a_module_that_was_changed_is_not_thrown_away(
+    file: Path, change: Callable[[onnx.ModelProto], None]
+) -> None:
+    """What a pass made of it says still of which file it was."""
+    model = onnx.load(file)
+    change(model)
+    changed = from_onnx(model)
+    changed["main"] = changed["main"].with_attrs(from_onnx(file)["main"].attrs)
+    with pytest.raises(UsageError, match="was changed since it was imported"):
+        divided(changed)
+
+
+def test_devices_that_were_asked_for_are_not_thrown_away(file: Path) -> None:
+    module = from_onnx(file)
+    module["main"] = module["main"].with_attr(WISHES, "{}")
+    with pytest.raises(UsageError, match="was changed since it was imported"):
+        divided(module)
+
+
+def test_a_module_in_bytes_keeps_the_accuracy_of_the_last_question(result: Partition) -> None:
+    assert promised(divided(result.module, accuracy=0.5)).accuracy == 0.5
+    assert promised(divided(result.module)).accuracy == 0.2
+    with pytest.raises(UsageError, match="measured as 'largest relative error', not 'len'"):
+        divided(result.module, metric=len)
+
+
+def test_what_is_too_large_is_refused_before_anything_is_measured(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = Known()
+    monkeypatch.setattr(costs, "costs", None)
+    monkeypatch.setattr(quantize, "_LARGEST_WEIGHTS", 100)
+    with pytest.raises(ModelError, match=r"at most 100 B in one file"):
+        divided(file, costs)
+    monkeypatch.undo()
+    monkeypatch.setattr(costs, "name", "quick")
+    monkeypatch.setattr(costs, "costs", None)
+    with pytest.raises(UsageError, match="the cost model 'quick' measures nothing"):
+        divided(file, costs)
+
+
+def test_outputs_are_held_a_few_at_a_time_and_memory_is_counted(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def count(model: onnx.ModelProto, inputs: Sequence[Any]) -> list[list[np.ndarray]]:
+        asked.append(len(inputs))
+        return float_outputs(model, inputs)
+
+    monkeypatch.setattr(int8_error, "float_outputs", count)
+    monkeypatch.setattr(int8_error, "_HELD", 2 * 4 * 48 * 4)  # bytes of two
+    given = [{"x": draw(4, DEPTH)} for _ in range(3)]
+    assert promised(divided(file, calibration=given)).inputs == 2 and asked == [2, 1]
+    monkeypatch.setattr(network_runner, "read_free_memory", lambda: 1000)
+    with pytest.raises(UsageError, match=r"tensors of 1 input are kept, .* free; take float32"):
+        divided(file)
+    assert len(asked) == 2
 
 
 def test_the_same_seeds_give_the_same_bytes(file: Path, result: Partition) -> None:

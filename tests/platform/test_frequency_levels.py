@@ -9,8 +9,7 @@ import pytest
 from tvm_hetero.check import check_schedule
 from tvm_hetero.check.memory import memory_peaks as judged_peaks
 from tvm_hetero.errors import FormatError, PlatformError
-from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.devices import Link
+from tvm_hetero.platform import Device, Fabric, Link, Platform
 from tvm_hetero.platform.frequency_levels import refuse_levels
 from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
@@ -76,7 +75,12 @@ def test_the_judge_counts_what_all_levels_hold_together(
         ({"watts": 7}, "watts: expected nothing, as the device has levels"),
         ({"levels": []}, "at least one level, each name once"),
         ({"levels": [*LEVELS, LEVELS[0]]}, "at least one level, each name once"),
-        ({"levels": [{"name": "a", "speed": 0, "watts": 1}]}, "speed: expected a factor above 0"),
+        (
+            {"levels": [{"name": "a", "speed": 0, "watts": 1}]},
+            "speed: expected a factor from 0.001",
+        ),
+        ({"levels": [{"name": "a", "speed": 9e-4, "watts": 1}]}, "a factor from 0.001 to 10"),
+        ({"levels": [{"name": f"l{i}", "speed": 1, "watts": 1} for i in range(65)]}, "at most 64"),
         ({"levels": [{"name": "a", "speed": 1}]}, "key 'watts' is missing"),
         ({"levels": [{"name": "a b", "speed": 1, "watts": 1}]}, "only letters, digits"),
     ],
@@ -89,7 +93,7 @@ def test_refusals(device: dict[str, Any], text: str) -> None:
 def test_levels_that_could_compute_at_once_are_none() -> None:
     one = Device("a.x", cores=(0,), level_of="a")
     for other in (Device("a.y", cores=(1,), level_of="a"), Device("a.y", level_of="a")):
-        with pytest.raises(PlatformError, match="same node and cores"):
+        with pytest.raises(PlatformError, match=r"'cores' is another|its cores, the same"):
             Platform((one, other))
     with pytest.raises(PlatformError, match="shared_cores"):
         Platform((one,), shared_cores=True)
@@ -101,3 +105,59 @@ def test_nothing_is_measured_or_run_on_a_level() -> None:
     refuse_levels([Device("cpu")])
     with pytest.raises(PlatformError, match=r"'gpu\.slow' is a frequency level of 'gpu'"):
         refuse_levels(Platform.from_dict(document()).devices)
+
+
+def rows(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"format": "tvm-hetero/platform/1", "devices": list(given)}
+
+
+def clocked(name: str, *levels: str, **other: Any) -> dict[str, Any]:
+    return {"name": name, "levels": [{"name": x, "speed": 1, "watts": 1} for x in levels]} | other
+
+
+def written(name: str, **other: Any) -> dict[str, Any]:
+    return {"name": name, "level_of": "big", "cores": [0], "watts": 1} | other
+
+
+def test_levels_of_one_device_are_said_in_one_place() -> None:
+    for second in (clocked("big", "b", bandwidth=5), written("big.b")):
+        with pytest.raises(FormatError, match="2 rows have levels of 'big'"):
+            Platform.from_dict(rows(clocked("big", "a", cores=[0]), second))
+    with pytest.raises(PlatformError, match=r"'big\.a' is given twice, as a frequency level of"):
+        Platform.from_dict(rows({"name": "big.a"}, clocked("big", "a")))
+    with pytest.raises(FormatError, match="level_of: expected only letters"):
+        Platform.from_dict(rows(written("x", level_of="a b")))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("bandwidth", 5.0), ("idle_watts", 1.0), ("target", "cuda"), ("memory", 9), ("price", 1.0),
+        ("overlap", True), ("node", "n"), ("cores", [1]), ("interference", 2.0),
+    ],
+)  # fmt: skip
+def test_written_out_levels_differ_in_their_clock_alone(key: str, value: Any) -> None:
+    clock = {"peak_flops": 2.0, "launch": 3.0, "watts": 4.0}
+    assert len(Platform.from_dict(rows(written("a"), written("b", **clock))).devices) == 2
+    with pytest.raises(PlatformError, match=f"{key!r} is another than that of 'a'"):
+        Platform.from_dict(rows(written("a"), written("b", **{key: value})))
+
+
+def test_a_level_is_no_board_and_there_are_not_too_many() -> None:
+    board = {"rpc": {"server": "h:1"}, "target": "llvm"}
+    with pytest.raises(PlatformError, match="and reached by RPC"):
+        Platform.from_dict(rows(written("a", **board)))
+    many = [written(f"l{i}") for i in range(65)]
+    with pytest.raises(PlatformError, match="'big' has 65 frequency levels; expected at most 64"):
+        Platform.from_dict(rows(*many))
+    devices = [Device(f"l{i}", cores=(0,), level_of="big") for i in range(65)]
+    with pytest.raises(PlatformError, match="at most 64"):
+        Platform(tuple(devices))
+
+
+def test_levels_that_are_made_and_those_that_are_read_are_the_same_platform() -> None:
+    """Nothing is moved between levels, whoever says that there are some."""
+    levels = [Device(f"big.{x}", cores=(0,), level_of="big") for x in "ab"]
+    made = Platform((*levels, Device("other")), (Link("big.a", "other"),), (Fabric("node0", 5.0),))
+    assert made.path("big.a", "big.b", 10)[0].seconds(10) == 0
+    assert Platform.from_dict(made.to_dict()) == made

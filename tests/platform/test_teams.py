@@ -62,6 +62,17 @@ def test_teams_of_a_node_see_one_memory_and_what_else_is_there_its_own() -> None
     assert Platform(platform.devices, shared_cores=True).shared_memories == ()
 
 
+def test_levels_of_a_processor_see_its_memory_unless_they_share_cores_with_others() -> None:
+    big = [Device(f"big.{i}", cores=(0, 1), level_of="big", memory=8) for i in "ab"]
+    little = [Device(f"little.{i}", cores=(2,), level_of="little", memory=4) for i in "ab"]
+    apart = Platform((*big, *little))
+    assert apart.shared_memories == ((0, 1), (2, 3)) and apart.memory_of == (0, 0, 2, 2)
+    team = Device("team", cores=(1,), memory=8)
+    assert Platform((*big, *little, team)).shared_memories == ((0, 1, 4), (2, 3))
+    with pytest.raises(PlatformError, match=r"'big\.a' has 'memory' 8 B and 'little\.a'"):
+        Platform((*big, *little, replace(team, cores=(1, 2))))
+
+
 @pytest.mark.parametrize(
     ("memory", "said"), [(None, "no 'memory'"), (9, "'memory' 9 B")], ids=["none", "another"]
 )

@@ -52,6 +52,24 @@ def test_a_child_does_not_load_it_whatever_its_packages_load(
         assert worker.ask({}, 60) == {"found": ["tvm_ffi"], "arguments": []}
 
 
+@pytest.mark.parametrize("host_only", [False, True])
+def test_a_child_loads_of_tvm_what_it_wants(
+    host_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Back ends for accelerators only for who has one; sessions of many machines never."""
+    (tmp_path / "a_child.py").write_text(
+        "from tvm_hetero.processes.child_server import serve\n"
+        "def answer(question):\n"
+        "    import tvm\n"
+        "    extra = 'tvm_runtime_extra' in tvm.base._LOADED_LIBS\n"
+        "    return {'extra': extra, 'disco': repr(tvm.runtime.disco)}\n"
+        "if __name__ == '__main__':\n    serve(answer)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Worker("a_child", host_only=host_only) as worker:
+        assert worker.ask({}, 60) == {"extra": not host_only, "disco": "None"}
+
+
 def test_what_is_loaded_stays():
     """Behind it, nobody is in the way of who wants it."""
     code = (

@@ -70,3 +70,14 @@ def test_systemd_understands_the_unit(tmp_path):
         ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
+
+
+def test_what_git_passes_over_is_not_sent_to_the_image_either():
+    """An environment and build folders are gigabytes, and libraries are for another machine."""
+    root = FOLDER.parents[1]
+    sent = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
+    left = {line.removeprefix("**/").strip("/") for line in sent if line and line[0] != "#"}
+    made_by_the_build = {"_version.py"}
+    passed = {line.strip("/") for line in (root / ".gitignore").read_text().split()}
+    assert passed - made_by_the_build <= left
+    assert ".git" not in left  # the version is made of it

@@ -187,7 +187,7 @@ def test_same_seed_same_bytes(solver: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.DataObject) -> None:
@@ -199,7 +199,7 @@ def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.Dat
     assert single is not None and answer.value <= single.value
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("solver", OTHERS)
 def test_every_other_solver_is_valid_or_says_why_not(solver: str, data: st.DataObject) -> None:

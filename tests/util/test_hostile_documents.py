@@ -238,7 +238,7 @@ def test_each_document_is_read_as_it_is(kind: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=50, suppress_health_check=list(HealthCheck), deadline=None)
 @given(data=st.data())
 def test_a_damaged_document_is_read_or_refused(
     kind: str, folder: Path, data: st.DataObject

@@ -60,11 +60,12 @@ def test_only_what_the_units_can_has_a_cost_there() -> None:
     # Fused tasks have norms in them, and 32 bits are too wide.
     assert runs_there("llama2-7b", "hbm-pim", **small) == set()
     assert runs_there("bert-base", "aim", layers=1) == set()
+    # Functions of single numbers, but nobody says that they look up rows of tables.
     aim = runs_there("llama2-7b", "aim", grain="products", **small)
-    assert aim == products | {"activation", "embedding"}
+    assert aim == products | {"activation"}
     assert runs_there("gpt3-13b", "attacc", grain="attention", **small) == {"attention"}
     emulated = runs_there("llama2-7b", "upmem", grain="products", **small)
-    assert emulated >= products | {"softmax", "input_norm"}
+    assert emulated >= products | {"softmax", "input_norm", "embedding"}
 
 
 def test_a_batch_gains_nothing_from_sharing_weights_there() -> None:

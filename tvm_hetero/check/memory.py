@@ -28,8 +28,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from tvm_hetero.check.tolerances import last_end, of_times
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Copy, Execution
+
+# Kinds of devices that compute in the memory of their node.
+_IN_NODE_MEMORY = ("llvm", "c", "unknown")
 
 
 class Need(NamedTuple):
@@ -76,18 +80,25 @@ def needs(
 def places_of(problem: Problem) -> dict[str, str]:
     """The memory that each device sees: its own, or its node's where it is one of several teams.
 
-    Teams are CPU devices of one node of which each has a core in common with another. Frequency
-    levels of one device see its memory.
+    Teams are CPU devices of one node of which each has a core in common with another that is no
+    frequency level of the same device. Levels of one device see its memory.
     """
     platform = problem.platform
-    users = Counter((d.node, core) for d in platform.devices for core in d.cores)
+    users: dict[tuple[str, int], list[Device]] = defaultdict(list)
+    for device in platform.devices:
+        for core in device.cores:
+            users[device.node, core].append(device)
     found = {}
     for device in platform.devices:
-        team = any(users[device.node, core] > 1 for core in device.cores)
-        own = device.private or device.kind not in ("llvm", "c", "unknown") or device.memory is None
-        alone = own or not team or platform.shared_cores
-        found[device.name] = f"device {device.name}" if alone else f"node {device.node}"
-        if own and team and device.level_of is not None and device.memory is not None:
+        beside = [d for core in device.cores for d in users[device.node, core] if d is not device]
+        clocked = [d for d in beside if d.level_of is not None]
+        levels = [d for d in clocked if d.level_of == device.level_of]
+        found[device.name] = f"device {device.name}"
+        if device.memory is None or platform.shared_cores:
+            continue
+        if len(levels) < len(beside) and not device.private and device.kind in _IN_NODE_MEMORY:
+            found[device.name] = f"node {device.node}"
+        elif levels:
             found[device.name] = f"levels of {device.level_of} on {device.node}"
     return found
 

@@ -7,23 +7,29 @@ requests, the spread d. From then on, with t the median of a window,
     slow    t > b (1 + delta)  of a stage that is, or becomes, the slowest one
     fast    t < b / (1 + delta)  of any stage: something that disturbed it has ended
 
-Only where `patience` windows in a row say the same of a stage it is an alarm (hysteresis). Whoever
-acts on an alarm says what came of it (`after_search`): where nothing was gained, the next baseline
-has to wait for as many windows as the last wait, doubled (back-off), and the next alarm needs a
-deviation beyond the one that was in vain. So noise, of whatever shape, raises ever fewer alarms.
+Only where `patience` windows in a row say the same of a stage it is an alarm (hysteresis). On a
+core that is shared a request takes the time of one or of two, a spread that hides even that the
+other program has ended: what goes on for `_LASTING` times as many windows is an alarm within the
+spread, too. Whoever acts on an alarm says what came of it (`after_search`): where nothing was
+gained, the next baseline has to wait for as many windows as the last wait, doubled (back-off), and
+the next alarm needs a deviation beyond the one that was in vain. So noise, of whatever shape,
+raises ever fewer alarms.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.policy import Setting
 
 # How many spreads of single requests a deviation has to be.
 _SPREADS = 3.0
+# How many times `patience` a deviation within the spread has to last.
+_LASTING = 4
 # What false alarms may raise it to.
 _MOST = 0.5
 
@@ -44,6 +50,23 @@ class Alarm:
         return f"stage {self.stage} takes {word} than it did, by a factor of {self.ratio:.2f}"
 
 
+class Streak(NamedTuple):
+    """Windows in a row that deviated in the same way, and how: a stage and a direction."""
+
+    length: int = 0
+    key: tuple[int, Direction] | None = None
+
+    def go_on(self, found: Alarm | None) -> Streak:
+        """With one more window."""
+        if found is None:
+            return _NONE
+        key = (found.stage, found.direction)
+        return Streak(self.length + 1 if key == self.key else 1, key)
+
+
+_NONE = Streak()
+
+
 @dataclass(frozen=True)
 class Detector:
     """What is known of the configuration that runs (see the head of this file).
@@ -53,7 +76,7 @@ class Detector:
     patience : windows for a baseline, and in a row for an alarm; most : the longest rest.
     least : the least deviation that counts.
     first : windows of the baseline so far; baseline, spread : s, of each stage; () before.
-    streak : windows in a row that deviated; last : how the last one did.
+    clear : windows in a row that deviated by more than the spread; faint : by whatever counts.
     resting : windows to wait still; wait : how long the last back-off was.
     floor : the deviation that false alarms showed to be none.
     """
@@ -64,8 +87,8 @@ class Detector:
     first: tuple[Observation, ...] = ()
     baseline: tuple[float, ...] = ()
     spread: tuple[float, ...] = ()
-    streak: int = 0
-    last: tuple[int, Direction] | None = None
+    clear: Streak = _NONE
+    faint: Streak = _NONE
     resting: int = 0
     wait: int = 0
     floor: float = 0.0
@@ -87,13 +110,13 @@ def detect(detector: Detector, observation: Observation) -> tuple[Detector, Alar
         return replace(detector, resting=detector.resting - 1), None
     if not detector.ready:
         return _extend_baseline(detector, observation), None
-    found = _deviation(detector, observation)
-    if found is None:
-        return replace(detector, streak=0, last=None), None
-    key = (found.stage, found.direction)
-    streak = detector.streak + 1 if key == detector.last else 1
-    detector = replace(detector, streak=streak, last=key)
-    return detector, found if streak >= detector.patience else None
+    found = _deviation(detector, observation, detector.spread)
+    faint = _deviation(detector, observation, (0.0,) * len(detector.spread))
+    clear, lasting = detector.clear.go_on(found), detector.faint.go_on(faint)
+    detector = replace(detector, clear=clear, faint=lasting)
+    if clear.length >= detector.patience:
+        return detector, found
+    return detector, faint if lasting.length >= _LASTING * detector.patience else None
 
 
 def after_search(detector: Detector, alarm: Alarm | None, *, gained: bool) -> Detector:
@@ -125,13 +148,13 @@ def _extend_baseline(detector: Detector, observation: Observation) -> Detector:
     return replace(detector, first=(), baseline=tuple(times), spread=tuple(spread))
 
 
-def _deviation(detector: Detector, observation: Observation) -> Alarm | None:
-    """The largest deviation that counts; None where there is none."""
+def _deviation(
+    detector: Detector, observation: Observation, spreads: Sequence[float]
+) -> Alarm | None:
+    """The largest deviation that counts beside such spreads; None where there is none."""
     slowest, times = max(detector.baseline), observation.times
     found: list[tuple[float, Alarm]] = []
-    for s, (time, base, spread) in enumerate(
-        zip(times, detector.baseline, detector.spread, strict=True)
-    ):
+    for s, (time, base, spread) in enumerate(zip(times, detector.baseline, spreads, strict=True)):
         ratio = time / base
         delta = max(detector.least, _SPREADS * spread / base, detector.floor)
         if ratio > 1 + delta and time >= slowest:

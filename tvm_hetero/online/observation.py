@@ -94,3 +94,14 @@ class Observation:
     def times(self) -> tuple[float, ...]:
         """Median seconds of each stage."""
         return tuple(stage.seconds for stage in self.stages)
+
+
+def comparable_rates(first: Observation, second: Observation) -> tuple[float, float]:
+    """Requests/s of two windows, told of both in the same way.
+
+    What the slowest stage admits is up to a fifth more than what came through, since stages wait
+    for one another: one window's `throughput` beside another one's slowest stage says nothing.
+    """
+    if first.throughput is not None and second.throughput is not None:
+        return first.throughput, second.throughput
+    return 1.0 / max(first.times), 1.0 / max(second.times)

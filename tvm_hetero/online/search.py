@@ -9,12 +9,13 @@ setting's margin above it; `failures` are trials in a row that were not (the pap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tvm_hetero.online.configuration import Configuration
-from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.observation import Observation, comparable_rates
 from tvm_hetero.online.own_plan import Arrangement, contiguous
 from tvm_hetero.online.policy import Proposal, Setting, Turn
 
@@ -33,14 +34,14 @@ class Trials:
 
     Attributes
     ----------
-    best, rate : the best configuration and its requests/s (0 before the first trial).
+    best : the best configuration; window : what was seen of it, None before the first trial.
     count : trials so far; failures : those since the last better one.
     seen : what was tried.
     """
 
     setting: Setting
     best: Configuration
-    rate: float = 0.0
+    window: Observation | None = None
     count: int = 0
     failures: int = 0
     seen: frozenset[Configuration] = frozenset()
@@ -49,13 +50,21 @@ class Trials:
         """Count a trial."""
         tried = contiguous(observation.configuration)
         after = replace(self, count=self.count + 1, seen=self.seen | {tried})
-        if self.is_better(observation.rate):
-            return replace(after, best=tried, rate=observation.rate, failures=0)
+        if self.gain(observation) > self.setting.margin:
+            return replace(after, best=tried, window=observation, failures=0)
         return replace(after, failures=self.failures + 1)
 
-    def is_better(self, rate: float) -> bool:
-        """Whether a rate is better than the best one so far."""
-        return rate > self.rate * (1 + self.setting.margin)
+    def gain(self, observation: Observation) -> float:
+        """By which share a window's rate is above the best one's; infinite: it is the first."""
+        if self.window is None:
+            return math.inf
+        rate, best = comparable_rates(observation, self.window)
+        return rate / best - 1
+
+    @property
+    def rate(self) -> float:
+        """Requests/s of the best one; 0 before the first trial."""
+        return 0.0 if self.window is None else self.window.rate
 
     @property
     def exhausted(self) -> bool:

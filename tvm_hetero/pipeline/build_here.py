@@ -55,6 +55,7 @@ def build_here(
         model = by_name(asked) if isinstance(asked, str) else asked
         with shared_contests(model, decided):
             if options.precision == INT8:
+                # It loads onnx, which other modules than an ONNX file's can do without.
                 from tvm_hetero.pipeline.int8_module import int8_module
 
                 mod = int8_module(mod, platform, options, model)  # once, for all ways

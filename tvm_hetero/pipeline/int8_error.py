@@ -7,7 +7,7 @@ that. Ours differ from it by roundings of float32, which are a thousandth of a c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,16 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.post_training import float_outputs
 from tvm_hetero.passes.io_tasks import host_device
+from tvm_hetero.passes.lowered_main import tensor_bytes
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 from tvm_hetero.pipeline.precision.output_error import error_by, metric_name
 from tvm_hetero.problem.precision_promise import INT8, PrecisionPromise
 from tvm_hetero.util.text_tables import count_noun
+
+# Bytes of outputs in float32 that are held at once; one input's, if they are more.
+_HELD = 1 << 26
 
 Inputs = Sequence[Mapping[str, Any]]
 Arrays = list["np.ndarray[Any, Any]"]
@@ -43,14 +47,16 @@ def measure_error(
     Raises
     ------
     UsageError
-        If outputs of the float model are no numbers, or data decide how large they are.
+        If outputs of the float model are no numbers, data decide how large they are, or the memory
+        that is free does not hold the tensors of a run.
     """
     device = codes.platform.device(host_device(codes.platform))
     runner = NetworkRunner(codes.tasks, {}, device_target(device))
+    runner.check_memory(1)
     everything = [*inputs, *held_out]
     errors = []
-    for number, expected in enumerate(float_outputs(model, everything)):
-        found = runner.outputs(everything[number])
+    for values, expected in zip(everything, _expected(model, everything, codes), strict=True):
+        found = runner.outputs(values)
         _check(expected, found)
         errors.append(error_by(options.metric, expected, found))
     return PrecisionPromise(
@@ -63,6 +69,17 @@ def measure_error(
         held_out_inputs=len(held_out),
         seed=None if options.calibration else options.seed,
     )
+
+
+def _expected(model: onnx.ModelProto, inputs: Inputs, codes: Job) -> Iterator[Arrays]:
+    """The float model's outputs for each of the inputs, no more of them at once than `_HELD`.
+
+    A child for each input would read the weights each time.
+    """
+    each = sum(tensor_bytes(result.ty) for result in codes.tasks.main.results())
+    count = max(1, _HELD // max(1, each))
+    for start in range(0, len(inputs), count):
+        yield from float_outputs(model, inputs[start : start + count])
 
 
 def _check(expected: Arrays, found: Arrays) -> None:

@@ -23,19 +23,23 @@ from typing import Any
 
 import onnx
 import tvm
+import tvm_ffi
 
 from tvm_hetero.cost_models.protocol import CostModel, Progress
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.importer import import_checked
+from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.post_training import (
     is_quantized,
     prepare_model,
     quantizable_nodes,
     quantize_model,
+    refuse_large,
     require_quantizer,
 )
 from tvm_hetero.frontends.onnx.post_training.nodes_alone import nodes_alone
-from tvm_hetero.frontends.onnx.source import imported_model
+from tvm_hetero.frontends.onnx.source import imported_model, noted_limits
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, SOURCE
 from tvm_hetero.passes.precision_promise import promise_of, with_promise
 from tvm_hetero.pipeline.choose_precision import refuse_unmeasurable
@@ -43,10 +47,13 @@ from tvm_hetero.pipeline.int8_error import measure_error, refuse_error
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.precision.calibration_inputs import calibration_inputs, check_inputs
+from tvm_hetero.pipeline.precision.output_error import metric_name
 from tvm_hetero.pipeline.steps import LOWER, run_phases
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.precision_promise import FLOAT32, INT8, PrecisionPromise
 
+# Attributes of ``main`` that a quantised module has from the float one.
+_KEPT = (INPUT_NAMES, OUTPUT_NAMES, MODEL_NAME, SOURCE, RANGES)
 # A node's bytes must take this share of its float32 at most: edges are not in it.
 _WORTH = 0.95
 
@@ -70,24 +77,27 @@ def int8_module(
     Raises
     ------
     UsageError
-        If the module is of no ONNX file, nothing can be measured, ONNX Runtime is not installed, an
-        input for calibration is not the model's, or the outputs are further off than is allowed.
+        If the module is of no ONNX file or was changed since, nothing can be measured, ONNX Runtime
+        is not installed, an input for calibration is not the model's, the outputs are further off
+        than is allowed, or the module is in bytes already and another metric is asked for.
     ModelError
-        If ONNX Runtime does not take the model.
+        If ONNX Runtime does not take the model, or it is too large.
     """
     found = promise_of(mod)
     if found is not None and found.precision == INT8:
-        refuse_error(replace(found, accuracy=options.accuracy))
-        return mod
-    proto = imported_model(_source_of(mod, found))
+        return _again(mod, found, options)
+    source = _source_of(mod, found)
+    proto, limits = imported_model(source), noted_limits(source)
     if is_quantized(proto):
         return _as_it_is(mod, options, "the model is quantised already")
     require_quantizer()
+    refuse_large(proto)
+    _refuse_changed(mod, proto, limits)
     plain = _lowered(mod, Job(mod, platform, options, model, progress))
     refuse_unmeasurable(plain, INT8)
     for values in options.calibration:
         check_inputs(plain.tasks.main, values)
-    prepared = prepare_model(proto)
+    prepared = prepare_model(proto, limits)
     choices = measure_nodes(prepared, plain)
     if not choices:
         return _as_it_is(mod, options, _NOTHING)
@@ -96,7 +106,7 @@ def int8_module(
     before = _seconds(plain)
     tried = []
     for nodes in choices:
-        made = _imported(quantize_model(prepared, inputs, nodes), mod)
+        made = _imported(quantize_model(prepared, inputs, nodes, limits), mod, limits)
         job = _lowered(made, plain)
         tried.append((_seconds(job), job, made))
     after, codes, made = min(tried, key=lambda each: each[0])
@@ -105,6 +115,22 @@ def int8_module(
     promise = measure_error(codes, options, prepared, inputs, held_out)
     refuse_error(promise)
     return with_promise(made, replace(promise, seconds_float32=before, seconds=after))
+
+
+def _again(mod: tvm.IRModule, found: PrecisionPromise, options: PartitionOptions) -> tvm.IRModule:
+    """A module that is in bytes already, with the accuracy that is asked for now."""
+    metric = metric_name(options.metric)
+    if found.measured is not None and metric != found.metric:
+        raise UsageError(
+            f"precision int8: this module is in int8 already, and its error was measured as "
+            f"{found.metric!r}, not {metric!r}; begin with the model itself, or leave the metric "
+            "as it was"
+        )
+    if options.accuracy is None:
+        return mod
+    promise = replace(found, accuracy=options.accuracy)
+    refuse_error(promise)
+    return with_promise(mod, promise)
 
 
 _NOTHING = "no product or convolution by constants is quicker in int8"
@@ -127,6 +153,27 @@ def _source_of(mod: tvm.IRModule, found: PrecisionPromise | None) -> Mapping[str
             "that (QDQ files run in int8 as they are)"
         )
     return note
+
+
+def _refuse_changed(mod: tvm.IRModule, proto: onnx.ModelProto, limits: OnnxLimits) -> None:
+    """Refuse a module that is not what its file gives: it would be thrown away silently."""
+    again = import_checked(proto, proto.graph.name, limits=limits)
+    if not tvm_ffi.structural_equal(_without_notes(mod), _without_notes(again)):
+        raise UsageError(
+            "precision int8: this module was changed since it was imported, and what is quantised "
+            "is its file; apply passes after that, or quantise the file itself and import that "
+            "(QDQ files run in int8 as they are)"
+        )
+
+
+def _without_notes(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module without what a quantised one takes over from it (`_imported`)."""
+    main = mod["main"]
+    for name in _KEPT:
+        main = main.without_attr(name)
+    plain = tvm.IRModule(dict(mod.functions_items()), global_infos=mod.global_infos)
+    plain["main"] = main
+    return plain
 
 
 def _lowered(mod: tvm.IRModule, like: Job) -> Job:
@@ -164,7 +211,8 @@ def measure_nodes(prepared: onnx.ModelProto, of: Job) -> list[list[str]]:
     list of list of str
         Names in the model's order; empty where no node gains.
     """
-    alone = nodes_alone(prepared, quantizable_nodes(prepared))
+    nodes = quantizable_nodes(prepared)
+    alone = nodes_alone(prepared, nodes)
     if not alone.kinds:
         return []
     plain, codes = (
@@ -177,7 +225,7 @@ def measure_nodes(prepared: onnx.ModelProto, of: Job) -> list[list[str]]:
         if after <= _WORTH * before
         for name in names
     }
-    everything = [node.name for node in quantizable_nodes(prepared)]
+    everything = [node.name for node in nodes]
     chosen = [name for name in everything if name in gaining]
     return [] if not chosen else [chosen] if chosen == everything else [chosen, everything]
 
@@ -195,12 +243,11 @@ def _branch_seconds(job: Job, count: int) -> list[float]:
     return seconds
 
 
-def _imported(quantized: onnx.ModelProto, like: tvm.IRModule) -> tvm.IRModule:
+def _imported(quantized: onnx.ModelProto, like: tvm.IRModule, limits: OnnxLimits) -> tvm.IRModule:
     """The quantised model's module, with the names that the other one has."""
-    made = from_onnx(quantized)
+    made = from_onnx(quantized, limits=limits)
     kept = like["main"].attrs
-    names = (INPUT_NAMES, OUTPUT_NAMES, MODEL_NAME, SOURCE, RANGES)
-    attributes = {name: kept[name] for name in names if name in kept}
+    attributes = {name: kept[name] for name in _KEPT if name in kept}
     made["main"] = made["main"].with_attrs(attributes)
     return made
 

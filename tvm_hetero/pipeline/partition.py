@@ -123,6 +123,7 @@ def _prepared(
     asked = options.cost_model
     model = by_name(asked) if isinstance(asked, str) else asked
     if options.precision == INT8:
+        # It loads onnx, which other modules than an ONNX file's can do without.
         from tvm_hetero.pipeline.int8_module import int8_module
 
         mod = int8_module(mod, platform, options, model, progress)

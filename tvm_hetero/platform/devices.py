@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tvm_hetero.errors import PlatformError
+from tvm_hetero.platform.arithmetic_units import Units
 from tvm_hetero.platform.rpc_endpoint import Remote
-from tvm_hetero.platform.units import Units
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.untrusted_names import printable
 
@@ -18,6 +19,10 @@ from tvm_hetero.util.untrusted_names import printable
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 # Kinds of TVM targets that compute on the machine's own processor.
 HOST_KINDS = ("llvm", "c")
+# Frequency levels of one device: between all of them there are links.
+MOST_LEVELS = 64
+# What these may differ in.
+_OF_LEVELS = ("name", "peak_flops", "launch", "watts")
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ class Device:
         return str(self.target["kind"]) if self.target else "unknown"
 
 
+def is_local_cpu(device: Device) -> bool:
+    """Whether a device's kernels are for the CPU of its node, and run there without RPC."""
+    return device.kind in HOST_KINDS and device.rpc is None
+
+
 @dataclass(frozen=True)
 class Link:
     """A one-way connection. Moving b bytes takes ``latency + b / bandwidth`` seconds.
@@ -112,11 +122,13 @@ def check_devices(devices: tuple[Device, ...], shared_cores: bool = False) -> No
     """
     if not devices:
         raise PlatformError("the platform has no devices; expected at least one")
-    seen: set[str] = set()
+    seen: dict[str, Device] = {}
     for device in devices:
         if device.name in seen:
-            raise PlatformError(f"device {quote(device.name)} is given twice")
-        seen.add(device.name)
+            level = next((d.level_of for d in (device, seen[device.name]) if d.level_of), None)
+            as_level = "" if level is None else f", as a frequency level of {quote(level)} too"
+            raise PlatformError(f"device {quote(device.name)} is given twice{as_level}")
+        seen[device.name] = device
         if len(set(device.cores)) < len(device.cores) or min(device.cores, default=0) < 0:
             raise PlatformError(
                 f"device {quote(device.name)} has cores {quote(device.cores)}; expected numbers "
@@ -132,32 +144,56 @@ def check_devices(devices: tuple[Device, ...], shared_cores: bool = False) -> No
                 f"device {quote(device.name)} is private, and of kind {printable(device.kind)}; "
                 "only a CPU device (kind llvm) may be: every other has a memory of its own anyway"
             )
-    _check_boards(devices)
     _check_levels(devices, shared_cores)
+    _check_boards(devices)
 
 
 def _check_levels(devices: tuple[Device, ...], shared_cores: bool) -> None:
-    """Refuse frequency levels of one device that could compute at once."""
-    cores: dict[str, tuple[str, tuple[int, ...]]] = {}
+    """Refuse frequency levels that could compute at once, or are of no one device."""
+    refuse_many_levels(devices)
+    first: dict[str, Device] = {}
     names = {device.name for device in devices}
     for device in devices:
         if device.level_of is None:
             continue
+        level = f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}"
         if shared_cores:
             raise PlatformError(
-                f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}: "
-                "with shared_cores all levels would work at once; leave that out"
+                f"{level}: with shared_cores all levels would work at once; leave that out"
             )
         if device.level_of in names:
             raise PlatformError(
-                f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}, "
-                "which is a device besides; expected its levels in its place"
+                f"{level}, which is a device besides; expected its levels in its place"
             )
-        own = device.node, device.cores
-        if not device.cores or cores.setdefault(device.level_of, own) != own:
+        if device.rpc is not None:
+            raise PlatformError(f"{level} and reached by RPC; leave one of the two out")
+        if not device.cores:
+            raise PlatformError(f"{level}; expected its cores, the same for all levels")
+        _compare_levels(first.setdefault(device.level_of, device), device, level)
+
+
+def _compare_levels(one: Device, two: Device, what: str) -> None:
+    for key in (field.name for field in fields(Device) if field.name not in _OF_LEVELS):
+        if getattr(one, key) != getattr(two, key):
             raise PlatformError(
-                f"device {quote(device.name)} is a frequency level of {quote(device.level_of)}; "
-                "expected the same node and cores for all its levels, at least one core"
+                f"{what}, and its {key!r} is another than that of {quote(one.name)}; levels of one "
+                "device differ in peak_flops, launch and watts alone"
+            )
+
+
+def refuse_many_levels(devices: Iterable[Device]) -> None:
+    """Refuse a device of more than `MOST_LEVELS` frequency levels.
+
+    Raises
+    ------
+    PlatformError
+        Naming the first.
+    """
+    counts = Counter(device.level_of for device in devices if device.level_of is not None)
+    for name, count in counts.items():
+        if count > MOST_LEVELS:
+            raise PlatformError(
+                f"device {quote(name)} has {count} frequency levels; expected at most {MOST_LEVELS}"
             )
 
 

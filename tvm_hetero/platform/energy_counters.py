@@ -3,7 +3,9 @@
 A zone is a folder (``intel-rapl:0``, also on AMD) with a ``name`` (``package-0``), a counter of
 microjoules (``energy_uj``) that begins again at 0 after ``max_energy_range_uj``, and zones within
 it (``intel-rapl:0:1``), whose energy is in its own. So the outermost zones are added up, but for
-``psys``, which is the whole board and has the packages in it.
+``psys``, which is the whole board and has the packages in it. Memory is the exception: what a
+``dram`` zone below a package counts is on some processors in the package's counter and on others
+not, and none says which. It is not added, so that there it is left out.
 
 A counter of 262 kJ lasts for 44 minutes of 100 W. Whoever measures for longer has to look in
 between (`EnergyMeter.look`): how often a counter began again between two looks it does not say.

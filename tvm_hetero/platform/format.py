@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import yaml
 
 from tvm_hetero.errors import FormatError
+from tvm_hetero.platform.arithmetic_units import parse_units, units_row
 from tvm_hetero.platform.devices import NAME, Device, Fabric, Link
 from tvm_hetero.platform.frequency_levels import (
     expand_levels,
@@ -23,7 +25,6 @@ from tvm_hetero.platform.frequency_levels import (
     parse_levels,
 )
 from tvm_hetero.platform.rpc_endpoint import parse_remote, remote_row
-from tvm_hetero.platform.units import parse_units, units_row
 from tvm_hetero.util.documents import (
     canonical_json,
     check_format,
@@ -31,6 +32,7 @@ from tvm_hetero.util.documents import (
     write_atomic,
 )
 from tvm_hetero.util.fields import Fields
+from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_bytes, parse_quantity, parse_rate, parse_seconds
 from tvm_hetero.util.untrusted_names import printable
 
@@ -71,7 +73,8 @@ def parse_platform(data: object, where: str) -> PlatformFields:
     row = Fields(data, where, ["format", "devices"], ["name", "links", "shared_cores"])
     links = [link for links in row.rows("links", _parse_row, "link", []) for link in links]
     levels = row.rows("devices", _parse_device, "device")
-    devices = give_cores([device for each in levels for device in each])
+    _check_base_names(row, levels)
+    devices = give_cores([device for _, each in levels for device in each])
     return PlatformFields(
         devices=devices,
         links=expand_links([link for link in links if isinstance(link, Link)], devices),
@@ -107,13 +110,22 @@ def save_document(document: Mapping[str, Any], path: str | os.PathLike[str]) -> 
         write_atomic(path, canonical_json(document) + "\n")
 
 
-def _parse_device(data: object, where: str) -> tuple[Device, ...]:
-    """A device, or one for each of its frequency levels."""
+def _check_base_names(row: Fields, levels: Sequence[tuple[str | None, Sequence[Device]]]) -> None:
+    """Refuse two rows with levels of one name, or one whose levels are written out besides."""
+    rows = Counter(base or each[0].level_of for base, each in levels)
+    for base, _ in levels:
+        if base is not None and rows[base] > 1:
+            raise FormatError(
+                f"{row.at('devices')}: {rows[base]} rows have levels of {quote(base)}; expected "
+                "all of them in one row, or all written out"
+            )
+
+
+def _parse_device(data: object, where: str) -> tuple[str | None, tuple[Device, ...]]:
+    """A device, or one for each of its frequency levels, and its name if it has any."""
     own = ["node", "target", "cores", "overlap", "private", "rpc", "units", "levels", "level_of"]
     row = Fields(data, where, ["name"], [*own, *_QUANTITIES])
-    name = row.name("name")
-    if not NAME.fullmatch(name):
-        row.refuse("name", "only letters, digits and _ . -")
+    name = _device_name(row, "name")
     row.where = f"{where} ({printable(name)})"
     quantities = {
         key: row.quantity(key, parse) for key, parse in _QUANTITIES.items() if row.has(key)
@@ -127,10 +139,18 @@ def _parse_device(data: object, where: str) -> tuple[Device, ...]:
         private=row.flag("private"),
         rpc=parse_remote(row.data.get("rpc"), row.at("rpc")),
         units=parse_units(row),
-        level_of=row.name("level_of") if row.has("level_of") else None,
+        level_of=_device_name(row, "level_of") if row.has("level_of") else None,
         **quantities,  # type: ignore[arg-type]
     )
-    return expand_levels(device, parse_levels(row))
+    levels = parse_levels(row)
+    return (name if levels else None), expand_levels(device, levels)
+
+
+def _device_name(row: Fields, key: str) -> str:
+    name = row.name(key)
+    if not NAME.fullmatch(name):
+        row.refuse(key, "only letters, digits and _ . -")
+    return name
 
 
 def _parse_target(device: Fields) -> dict[str, Any]:

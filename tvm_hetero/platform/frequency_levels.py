@@ -20,13 +20,19 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 
 from tvm_hetero.errors import PlatformError
-from tvm_hetero.platform.devices import NAME, Device, Link
+from tvm_hetero.platform.devices import (
+    MOST_LEVELS,
+    NAME,
+    Device,
+    Link,
+    refuse_many_levels,
+)
 from tvm_hetero.util.fields import Fields
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import parse_quantity
 
-# Clocks above the one that the figures are of (turbo) are within this factor.
-_FASTEST = 10.0
+# Clocks above the one that the figures are of (turbo), and below it, are within these factors.
+_FASTEST, _SLOWEST = 10.0, 1e-3
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,16 @@ def parse_levels(device: Fields) -> tuple[FrequencyLevel, ...]:
     Raises
     ------
     FormatError
-        If a name is repeated, a speed is not above 0, or the device has watts or RPC besides.
+        If there are too many, a name is repeated, a speed is not of this world, or the device has
+        watts or RPC besides.
     """
     if not device.has("levels"):
         return ()
     levels = device.rows("levels", _parse_level)
     if not levels or len({level.name for level in levels}) < len(levels):
         device.refuse("levels", "at least one level, each name once")
+    if len(levels) > MOST_LEVELS:
+        device.refuse("levels", f"at most {MOST_LEVELS} levels")
     for key in ("watts", "rpc", "level_of"):
         if device.has(key):
             device.refuse(key, "nothing, as the device has levels")
@@ -60,8 +69,8 @@ def parse_levels(device: Fields) -> tuple[FrequencyLevel, ...]:
 def _parse_level(data: object, where: str) -> FrequencyLevel:
     row = Fields(data, where, ["name", "speed", "watts"])
     speed = row.quantity("speed", parse_quantity)
-    if not 0 < speed <= _FASTEST:
-        row.refuse("speed", f"a factor above 0 and at most {_FASTEST:g}")
+    if not _SLOWEST <= speed <= _FASTEST:
+        row.refuse("speed", f"a factor from {_SLOWEST:g} to {_FASTEST:g}")
     name = row.name("name")
     if not NAME.fullmatch(name):
         row.refuse("name", "only letters, digits and _ . -")
@@ -103,15 +112,32 @@ def give_cores(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 
 def expand_links(links: Iterable[Link], devices: Sequence[Device]) -> tuple[Link, ...]:
-    """Links of a device to all its levels, and links that take no time between these."""
+    """Links of a device to all its levels.
+
+    Raises
+    ------
+    PlatformError
+        If a device has more levels than links can be made between.
+    """
+    refuse_many_levels(devices)
+    groups = _levels(devices)
+    return tuple(copy for link in links for copy in _copies(link, groups))
+
+
+def link_levels(links: Sequence[Link], devices: Sequence[Device]) -> tuple[Link, ...]:
+    """The links, and between levels of one device where there is none one that takes no time."""
+    known = {(link.src, link.dst) for link in links}
+    pairs = (pair for names in _levels(devices).values() for pair in permutations(names, 2))
+    return (*links, *(Link(*pair) for pair in pairs if pair not in known))
+
+
+def _levels(devices: Iterable[Device]) -> dict[str, list[str]]:
+    """The names of the levels of each device that has any."""
     groups: dict[str, list[str]] = {}
     for device in devices:
         if device.level_of is not None:
             groups.setdefault(device.level_of, []).append(device.name)
-    found = [copy for link in links for copy in _copies(link, groups)]
-    known = {(link.src, link.dst) for link in found}
-    pairs = (pair for names in groups.values() for pair in permutations(names, 2))
-    return (*found, *(Link(*pair) for pair in pairs if pair not in known))
+    return groups
 
 
 def _copies(link: Link, groups: Mapping[str, Sequence[str]]) -> Iterator[Link]:

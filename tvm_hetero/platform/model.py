@@ -5,9 +5,8 @@ else the cheapest path of links *for the bytes that are moved*, hop by hop (stor
 Among paths of equal time the one with fewer hops wins, then the one whose device names come
 first in the platform, so that the path is the same on every machine.
 
-What it is made of is in `tvm_hetero.platform.devices`; reading and writing the
-``tvm-hetero/platform/1`` format in `tvm_hetero.platform.format`; finding out what this machine is
-in `tvm_hetero.platform.discovery`.
+What it is made of is in `tvm_hetero.platform.devices`, its format in `tvm_hetero.platform.format`,
+and finding out what this machine is in `tvm_hetero.platform.discovery`.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from tvm_hetero.platform.format import (
     platform_document,
     save_document,
 )
+from tvm_hetero.platform.frequency_levels import link_levels
 from tvm_hetero.platform.path_search import PathFinder
 from tvm_hetero.platform.teams import (
     NodeCore,
@@ -45,7 +45,7 @@ from tvm_hetero.util.quote import quote
 
 @dataclass(frozen=True)
 class Platform:
-    """Devices and links. `links` hold the explicit ones, `fabrics` the regular ones.
+    """Devices and links: `links` (and those between levels of a device), and regular `fabrics`.
 
     Devices of one node that have a core in common are *teams*: they exclude each other in time
     (see `tvm_hetero.platform.teams`), unless `shared_cores` says that they may compute at once,
@@ -72,6 +72,7 @@ class Platform:
 
     def __post_init__(self) -> None:
         check_devices(self.devices, self.shared_cores)
+        object.__setattr__(self, "links", link_levels(self.links, self.devices))
         _check_links(self)
         check_team_memory(self.devices, self.shared_memories)
 

@@ -9,11 +9,12 @@ compute at once (rule 2 of docs/formats.md). What that asks of solvers is less t
 
 With ``shared_cores: true`` nothing is excluded, and there are no cliques.
 
-Frequency levels of one device (`platform.frequency_levels`) see its memory, whatever it is.
-
 Teams of a node compute in one memory, the node's. Its limit is said with each of them, and holds
 for what lies there for all of them together, each tensor and the weights of each task once (rule
 6)                                                                          -> `shared_memories`
+
+Frequency levels of one device (`platform.frequency_levels`) see its memory, whatever it is: they
+are no teams, unless they share a core with something that is no level of the same device.
 """
 
 from __future__ import annotations
@@ -87,15 +88,20 @@ def shared_memories(
 ) -> tuple[tuple[int, ...], ...]:
     """The teams of each node that see one memory with a limit, rising; the first names it.
 
-    Memory belongs to the node. What has a memory of its own (a GPU, a private device) is in none,
-    but with the other frequency levels of the same device, and neither is a device that shares no
-    core.
+    Memory belongs to the node. What has a memory of its own is in none, but with the other
+    frequency levels of the same device: a GPU, a private device, and a device that shares no core
+    with anything but its levels.
     """
-    teams = {d for clique in cliques for d in clique}
+    rivals: dict[int, set[str | None]] = {}
+    for clique in cliques:
+        for d in clique:
+            others = {devices[e].level_of for e in clique if e != d}
+            rivals.setdefault(d, set()).update(others)
     nodes: dict[tuple[str, str | None], list[int]] = {}
-    for d in sorted(teams):
+    for d, beside in sorted(rivals.items()):
         device = devices[d]
-        if device.kind in (*HOST_KINDS, "unknown") and not device.private:
+        team = device.level_of is None or beside != {device.level_of}
+        if team and device.kind in (*HOST_KINDS, "unknown") and not device.private:
             nodes.setdefault((device.node, None), []).append(d)
         elif device.level_of is not None:
             nodes.setdefault((device.node, device.level_of), []).append(d)

@@ -23,6 +23,7 @@ from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Task, TaskGraph
 from tvm_hetero.problem.model import Problem
+from tvm_hetero.util.units import format_seconds
 
 _NAME = "period"
 
@@ -33,7 +34,9 @@ def over_period(problem: Problem, seconds: float) -> Problem:
     Raises
     ------
     UsageError
-        If the objective is neither energy nor cost, or the period is not above 0 and finite.
+        If the objective is neither energy nor cost, the period is not above 0 and finite, or there
+        is a latency limit that is shorter: whoever wants a batch done before the next one comes
+        asks for that period.
     """
     kind = problem.objective.kind
     if kind not in ("energy", "cost"):
@@ -41,6 +44,12 @@ def over_period(problem: Problem, seconds: float) -> Problem:
     if not 0 < seconds < math.inf:
         raise UsageError(f"a period of {seconds!r} s: expected more than 0")
     limit = problem.objective.latency_limit
+    if limit is not None and limit < seconds:
+        raise UsageError(
+            f"a latency limit of {format_seconds(limit)} is below the period of "
+            f"{format_seconds(seconds)}, until which idling is counted; leave the limit out, or "
+            "ask for a period of no more"
+        )
     task = Task(_free_name(problem.costs), op=_NAME)
     clock = Device(_free_name(problem.platform.names), overlap=True, watts=0.0, price=0.0)
     platform = replace(problem.platform, devices=(*problem.platform.devices, clock))
@@ -49,7 +58,7 @@ def over_period(problem: Problem, seconds: float) -> Problem:
         TaskGraph([*problem.tasks, task], problem.graph.edges),
         {**problem.costs, task.id: {clock.name: each}},
         platform,
-        replace(problem.objective, latency_limit=seconds if limit is None else min(limit, seconds)),
+        replace(problem.objective, latency_limit=seconds),
         problem.name,
     )
 

@@ -55,12 +55,20 @@ _MAIN = "tvm_hetero.processes.child_main"
 
 
 class Worker:
-    """A running child: ``python -m MODULE``, in which PyTorch is not found (`child_main`)."""
+    """A running child: ``python -m MODULE``, in which PyTorch is not found (`child_main`).
 
-    def __init__(self, module: str) -> None:
+    Parameters
+    ----------
+    module : its main program.
+    host_only : it runs nothing but the CPU's kernels; TVM loads in it without its back ends for
+        accelerators.
+    """
+
+    def __init__(self, module: str, *, host_only: bool = False) -> None:
         # The package may be used straight from its folder, without being installed.
         package = str(Path(tvm_hetero.__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        without = {"TVM_DEVICE_BACKEND_AUTOLOAD": "0"} if host_only else {}
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
         self._unread = b""
         self._process = subprocess.Popen(
@@ -68,7 +76,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": path, **without},
             start_new_session=True,
         )
 

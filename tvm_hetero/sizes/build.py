@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.importer import from_onnx
-from tvm_hetero.frontends.onnx.source import note_source, value_note
+from tvm_hetero.frontends.onnx.source import value_note
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.sizes.axes import Dimension, OpenShapes, Size
 from tvm_hetero.sizes.folder import (
@@ -144,7 +144,7 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
         settings={
             "cost_model": asked if isinstance(asked, str) else asked.name,
             "plain_sums": options.plain_sums,
-            "random_weights": model.random_weights,
+            "random_weights": None if model.random_weights is None else int(model.random_weights),
             "values": {name: value_note(value) for name, value in model.values.items()},
         },
         model=model.path.name if kept else "",
@@ -153,9 +153,8 @@ def size_facts(model: OpenModel, options: PartitionOptions) -> SizeFacts:
 
 
 def import_size(model: OpenModel, inputs: OpenShapes, size: Size) -> tvm.IRModule:
-    """The module of one size, with the note of its source."""
+    """The module of one size, which says of which file it is."""
     shapes = inputs.shapes_at(size)
-    module = from_onnx(
+    return from_onnx(
         model.path, shapes=shapes, values=model.values, random_weights=model.random_weights
     )
-    return note_source(module, model.path, shapes, model.values, model.random_weights)

@@ -50,7 +50,7 @@ def _family(
     conv: float, depthwise: float, gemm: float, attention: float, rnn: float, half: float = 1.0
 ) -> CostFamily:
     shares = {"conv": conv, "depthwise": depthwise, "gemm": gemm, "attention": attention}
-    alone = {"product": gemm, "elementwise": 0.5, "rowwise": 0.5}
+    alone = {"product": gemm, "elementwise": 0.5, "lookup": 0.5, "rowwise": 0.5}
     return CostFamily({**shares, **alone, "rnn": rnn}, half)
 
 
@@ -88,7 +88,7 @@ FAMILIES: dict[str, CostFamily] = {
     # A neural unit is a systolic array: dense products only, element by element it crawls.
     "hexagon": CostFamily(
         {"conv": 0.5, "depthwise": 0.08, "gemm": 0.5, "product": 0.5}
-        | dict.fromkeys(("elementwise", "rowwise"), 0.05)
+        | dict.fromkeys(("elementwise", "lookup", "rowwise"), 0.05)
     ),
 }
 

@@ -4,7 +4,8 @@ A part of `PARTS` has arithmetic units beside its banks: much bandwidth inside, 
 (about one operation a byte, so that a batch gains nothing from sharing weights), pins as every
 memory has. What it computes with has to lie in its banks (its `memory`), what goes in and out takes
 a link, and it does nothing else meanwhile: rows are open for the units or for the pins
-(`overlap: false`). `work` is what is published that its units can do (`tvm_hetero.platform.units`).
+(`overlap: false`). `work` is what is published that its units can do
+(`tvm_hetero.platform.arithmetic_units`).
 
 Figures that are nowhere published are usual values of ours and said to be so: how long it takes to
 start a kernel there (as long as on the processor that starts it), latencies of copies. Watts of
@@ -18,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tvm_hetero.platform.arithmetic_units import WORK_KINDS, Units
 from tvm_hetero.platform.devices import Device, Link
 from tvm_hetero.platform.model import Platform
-from tvm_hetero.platform.units import WORK_KINDS, Units
 from tvm_hetero.zoo.hardware import NVLINK, PCIE, machine, sources
 
 _GB, _GIB = 10**9, 2**30
@@ -63,7 +64,8 @@ PARTS: dict[str, PimPart] = {
         "its pins (H2-LLM, ISCA 2025, Table 2: 32 GFLOP/s a unit; units at 1 GHz and 512 GB/s: "
         "Hot Chips 35, 2023, as reported by ServeTheHome); two channels a chip of 8 Gbit, with "
         "activation functions (S. Lee et al., ISSCC 2022, by its title: 8 Gb, 1 TFLOPS of MAC "
-        "operations and various activation functions): products and functions of single numbers",
+        "operations and various activation functions): products and functions of single numbers, "
+        "no rows of tables",
     ),
     "upmem-rank": PimPart(
         64 * 2**26, 64 * 2 * 1.91e6, 64 * 0.7e9, 6.68e9, 4, dict.fromkeys(WORK_KINDS, 1.0),

@@ -74,7 +74,7 @@ def embedding(net: Builder, x: Value, rows: int, width: int) -> Value:
     tokens = x.shape[0]
     share = min(1.0, tokens / rows)
     shape = (tokens, width)
-    return net.add("embedding", "elementwise", [x], shape, weights=rows * width, share=share)
+    return net.add("embedding", "lookup", [x], shape, weights=rows * width, share=share)
 
 
 def bert(

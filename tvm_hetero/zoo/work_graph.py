@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.platform.units import WORK_KINDS, WorkKind
+from tvm_hetero.platform.arithmetic_units import WORK_KINDS, WorkKind
 from tvm_hetero.problem.graph import Edge
 
 # What the share of a device's peak depends on; inputs and outputs cost nothing.

@@ -56,7 +56,7 @@ def test_what_crosses_a_cut_beside_the_edge_counts_where_copies_keep_devices_bus
         assert path_runs_bound(Instance(problem)) <= brute_force(problem) * (1 + 1e-9)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(problem=problems(max_tasks=5, memory=True, kinds=("latency",)), engines=st.booleans())
 def test_never_above_the_optimum(problem: Problem, engines: bool) -> None:
     devices = problem.platform.devices

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.invoke import tvm_hetero
 from tests.planning.power.test_plan import two_levels
+from tvm_hetero.problem import Objective
 
 
 @pytest.fixture
@@ -27,6 +29,14 @@ def test_a_cap_and_a_rate_are_told_and_judged(problem: Path, tmp_path: Path) -> 
     rate = f"{2 * found['period']}s"
     slow = json.loads(tvm_hetero("power", problem, "--period", rate, "--json").out)
     assert slow["joules"] < 2 * found["joules"] and slow["gap"] < 1e-3
+
+
+def test_where_nothing_is_proven_that_is_said(tmp_path: Path) -> None:
+    path, problem = tmp_path / "p.json", two_levels(0.5)
+    replace(problem, objective=Objective("throughput", batch=2)).save(path)
+    for words, other in ((("--watts", "4"), "is quicker"), (("--period", "90s"), "takes less")):
+        said = tvm_hetero("power", path, *words).out
+        assert "no bound is proven" in said and other not in said
 
 
 @pytest.mark.parametrize(

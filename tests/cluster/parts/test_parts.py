@@ -25,7 +25,7 @@ THREE = nodes(1, 1, 1)
 APART = nodes(2, 2, private=True)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_parts_make_what_the_whole_makes(program, seed):
     platform, batch = (TWO, THREE, APART)[seed % 3], 1 + seed % 4 % 3

@@ -95,7 +95,7 @@ def test_truncated_anywhere(tmp_path: Path) -> None:
     assert loaded == []
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damaged_anywhere(data: st.DataObject) -> None:
     content = bytearray(conv_relu().SerializeToString())

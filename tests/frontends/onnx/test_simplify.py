@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
 from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
-from tests.frontends.onnx.models import make, random_feeds, run
+from tests.frontends.onnx.models import make, random_feeds, run, value
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import (
     OnnxLimits,
@@ -187,6 +187,28 @@ def test_outputs_that_are_the_same_value_keep_their_names() -> None:
     ]
     simple = check_same(make(nodes, SHAPE, ["z", "y", "same", "s"]))
     assert operators(simple) == {"Relu": 1, "Sigmoid": 1, "Identity": 2}
+
+
+def test_what_a_branch_reads_is_not_lost() -> None:
+    """An alias, and a convolution before a norm, that are read by their names within an If."""
+    norm, constants = batch_norm("c", "n")
+    constants |= {"w": weight(CHANNELS, CHANNELS, 1, 1)}
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["alias", "c"], [name])], name, [], [value(name, None)]
+        )
+        for name, kind in (("then", "Add"), ("else", "Sub"))
+    }
+    nodes = [
+        helper.make_node("Identity", ["x"], ["alias"]),
+        helper.make_node("Conv", ["alias", "w"], ["c"]),
+        norm,
+        helper.make_node("ReduceMax", ["n"], ["most"], keepdims=0),
+        helper.make_node("Cast", ["most"], ["hold"], to=onnx.TensorProto.BOOL),
+        helper.make_node("If", ["hold"], ["y"], **branches),
+    ]
+    found = check_same(make(nodes, SHAPE, ["y"], constants))
+    assert "Identity" not in operators(found) and operators(found)["Conv"] == 1
 
 
 def test_training_is_refused() -> None:

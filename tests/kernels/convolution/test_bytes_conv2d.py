@@ -139,7 +139,7 @@ def test_sums_are_exact_by_whatever_instructions(name: str, target: tvm.target.T
     assert_exact(CASES[name], target)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.builds(
         Case,

@@ -95,7 +95,7 @@ def test_equals_plain_tvm(name):
         assert len(taken) == 1  # transposition and epilogue are inside
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     leading=st.sampled_from([((), ()), ((2,), (2,)), ((2, 1), (3,)), ((2,), ()), ((), (3,))]),
     rows=st.integers(1, 40),

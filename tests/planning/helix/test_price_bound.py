@@ -21,7 +21,7 @@ def wide(layers: int, tables: list[tuple[float, ...]]) -> LayerFlowProblem:
     return LayerFlowProblem("wide", layers, nodes, links, (1e9,) * count, (1e9,) * count)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
 def test_no_layout_surpasses_the_bound(seed: int, wide_links: bool, partial: bool) -> None:
     problem = random_layer_flow(seed, wide=wide_links, partial=partial)

@@ -14,7 +14,7 @@ from tvm_hetero.planning.helix.problem import LayerFlowProblem
 from tvm_hetero.solvers import Options
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
 def test_small_problems_are_solved_and_proven(seed: int, wide_links: bool, partial: bool) -> None:
     problem = random_layer_flow(seed, wide=wide_links, partial=partial)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,21 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.planning.power.all_placements import placements, shortest
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import (
     FormatError,
     InfeasibleError,
-    PlatformError,
     SolverError,
     UsageError,
 )
 from tvm_hetero.planning.power import batch_energy, least_energy, most_throughput
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Objective, Problem
-from tvm_hetero.problem.objective import charge, loads
-from tvm_hetero.problem.simulate import simulate
 from tvm_hetero.solvers import Options
 
 QUICK = Options(2.0, deadline=60.0)
@@ -39,47 +35,21 @@ def warmer_at_work(problem: Problem) -> Problem:
     return replace(problem, platform=replace(problem.platform, devices=devices))
 
 
-small = problems(max_tasks=3, max_devices=3, kinds=["throughput"], teams=True).map(warmer_at_work)
+small = st.booleans().flatmap(
+    lambda exact: problems(
+        max_tasks=3, max_devices=3, kinds=["throughput"], teams=True, exact=exact
+    ).map(warmer_at_work)
+)
 single = problems(max_tasks=3, max_devices=2, kinds=["energy"], teams=True).map(warmer_at_work)
-
-
-def placements(problem: Problem) -> Iterator[tuple[float, float, float]]:
-    """Of every placement the busiest load (s), watts idle, joules of a period above idling."""
-    tasks = problem.graph.topological_order
-    energy = replace(problem, objective=Objective("energy"))
-    for row in itertools.product(*(problem.devices_for(task) for task in tasks)):
-        at = dict(zip(tasks, row, strict=True))
-        colors: dict[str, set[str]] = {}
-        for task in problem.tasks:
-            if task.color is not None:
-                colors.setdefault(task.color, set()).add(at[task.id])
-        if any(len(devices) > 1 for devices in colors.values()):
-            continue
-        try:
-            made = simulate(problem, [(task, at[task], (0,)) for task in tasks])
-        except PlatformError:
-            continue  # no path leads there
-        busy = loads(problem, made.executions, made.copies)
-        first, second = (charge(energy, end, busy) for end in (1e6, 2e6))
-        idle = (second - first) / 1e6
-        yield max(busy.values()), idle, first - idle * 1e6
-
-
-def shortest(load: float, idle: float, above: float, watts: float) -> float:
-    """The least period under a cap."""
-    if idle < watts - 1e-9:
-        return max(load, above / (watts - idle))
-    return load if above + (idle - watts) * load <= 1e-9 else math.inf
 
 
 @quickly
 @given(problem=small, watts=st.integers(1, 12))
 def test_the_shortest_period_under_a_cap_is_the_best_of_all(problem: Problem, watts: int) -> None:
-    best = min((shortest(*each, watts) for each in placements(problem)), default=math.inf)
+    best = min((shortest(*each, watts + 1e-9) for each in placements(problem)), default=math.inf)
     if best in (0.0, math.inf):
-        if best == math.inf:
-            with pytest.raises(InfeasibleError):
-                most_throughput(problem, watts, QUICK)
+        with pytest.raises(UsageError if best == 0 else InfeasibleError):
+            most_throughput(problem, watts, QUICK)
         return
     found = most_throughput(problem, watts, QUICK)
     assert found.watts <= watts * (1 + 1e-9) and found.period >= found.schedule.value
@@ -95,7 +65,7 @@ def test_the_least_energy_at_a_rate_is_the_best_of_all(problem: Problem, longer:
     period = longer * min(load for load, _, _ in rows)
     if period == 0:
         return
-    best = min(above + idle * period for load, idle, above in rows if load <= period)
+    best = min(above + idle * period for load, idle, above in rows if load <= period * (1 + 1e-9))
     found = least_energy(problem, period, QUICK)
     assert found.schedule.value <= period * (1 + 1e-9)
     assert found.bound <= best + 1e-9
@@ -108,6 +78,7 @@ def test_the_least_energy_at_a_rate_is_the_best_of_all(problem: Problem, longer:
     longer=st.sampled_from([1.0, 2.0]),
 )
 def test_the_least_energy_of_a_batch_is_the_best_of_all(problem: Problem, longer: float) -> None:
+    problem = replace(problem, objective=Objective("energy"))
     period = longer * brute_force(replace(problem, objective=Objective("latency")))
     if period == 0:
         return

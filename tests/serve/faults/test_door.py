@@ -172,7 +172,9 @@ def test_odd_paths_lead_nowhere(client, path, status):
     ],
 )
 def test_what_is_not_http_is_told_so_and_left(client, head):
-    assert client.send(head).reply().status == 400
+    reply = client.send(head).reply()
+    assert (reply.status, reply.headers["connection"]) == (400, "close")
+    assert "no request of HTTP/1.1: expected" in reply.json["error"]
     assert client.is_ended()
 
 

@@ -66,6 +66,8 @@ def test_the_bytes_alone_of_one_input_are_a_request(server, dense_executor):
     assert outputs_of(reply)["output0"].tobytes() == right.tobytes()
     assert infer(server, "dense", x.tobytes()[:-1], {LENGTH: "0"}).status == 400
     assert infer(server, "branchy", x.tobytes(), {LENGTH: "0"}).status == 400
+    reply = infer(server, "dense", x[:1].tobytes() * 4097, {LENGTH: "0"})
+    assert (reply.status, "expected 4096 at most" in reply.json["error"]) == (400, True)
 
 
 def test_a_npy_file_is_a_request_and_an_answer(server, dense_executor):

@@ -17,7 +17,7 @@ from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.lists import one_pass
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(problem=problems(max_tasks=8, memory=True, exact=False))
 def test_what_it_finds_breaks_no_rule(problem: Problem) -> None:
     try:

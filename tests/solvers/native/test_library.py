@@ -71,7 +71,7 @@ def exact(instance: Instance, placement: list[int], decoded: Decoded) -> float:
     return value_of(instance.problem, schedule.executions, schedule.copies)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(st.data())
 def test_decoded_schedules_are_valid_and_exactly_timed(data: st.DataObject) -> None:
     instance = drawn_instance(data.draw, memory=data.draw(st.booleans()))
@@ -91,7 +91,7 @@ def test_decoded_schedules_are_valid_and_exactly_timed(data: st.DataObject) -> N
         assert value == pytest.approx(decoded.value, rel=1e-9)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.data())
 def test_annealing_says_what_decoding_says(data: st.DataObject) -> None:
     # The search decodes from checkpoints, gives up early and undoes; decode does none of it.

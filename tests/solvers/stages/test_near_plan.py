@@ -52,6 +52,9 @@ def test_ideals_hold_what_their_tasks_read_and_the_chain_is_among_them() -> None
     assert rows.issuperset(chain) and len(rows) == len(table)
     # Of each size some three in each of three stages, whatever the width of the graph.
     assert len(chain) < len(table) <= 3 * 3 * (len(blocks) + len(chain))
+    # Where it is late at once, the chain is all there is.
+    late = ideals_near(blocks, chain, random.Random(1), 3, lambda: True)
+    assert [int(size) for size in late.sum(axis=1)] == [ideal.bit_count() for ideal in chain]
 
 
 def test_branches_on_many_devices_get_better_stages() -> None:

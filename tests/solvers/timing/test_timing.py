@@ -40,7 +40,7 @@ def all_arcs(plan, keys, order):
     return {opener: row for opener, row in waits.items() if row}
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, max_devices=3, memory=True, kinds=["latency"]), data=st.data())
 def test_starts_are_those_of_all_arcs(problem, data):
     try:

@@ -41,9 +41,11 @@ def import_model(
         raise UsageError(f"--params is for saved Relay modules ({known}), not for {model}")
     with steps.step("Read model", of=model) as step:
         from tvm_hetero.frontends.onnx.load import load_model
+        from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
 
         # What is wrong with the file, its shapes or the options is said at once.
-        loaded = load_model(model, shapes=shapes, values=values)
+        digest = ModelDigest()
+        loaded = load_model(model, shapes=shapes, values=values, digest=digest)
         step.note = model.name
     with steps.step("Load TVM") as step:
         import tvm
@@ -54,7 +56,7 @@ def import_model(
         step.note = f"TVM {tvm.__version__}"
     with steps.step("Import model", of=model) as step:
         module = import_checked(loaded, model.stem, random_weights=random_weights)
-        module = note_source(module, model, shapes, values, random_weights)
+        module = note_source(module, model, digest, shapes, values, random_weights)
         weights = "" if random_weights is None else f", random weights of seed {random_weights}"
         step.note = f"{count_noun(len(module['main'].params), 'input')}{weights}"
     return module

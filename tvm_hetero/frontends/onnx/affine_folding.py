@@ -34,8 +34,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import NodeProto, helper
 
-from tvm_hetero.frontends.onnx.model.mutable_graph import Known, OnnxGraph, number
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.mutable_graph import Known, OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.model.tensors import FLOATS
+from tvm_hetero.util.untrusted_names import printable
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,17 @@ def _batch_norm(graph: OnnxGraph, node: NodeProto) -> Affine | None:
     epsilon = number(node, "epsilon", 1e-5)
     k = scale / np.sqrt(variance + epsilon)
     return Affine(k, bias - mean * k)
+
+
+def number(node: NodeProto, name: str, default: float) -> float:
+    """Return a numeric attribute of a node, or `default` where it is not given."""
+    value = attribute(node, name, default)
+    if not isinstance(value, int | float):
+        raise ModelError(
+            f"The attribute '{name}' of node '{printable(node.name)}' ({printable(node.op_type)}) "
+            "is no number. Export the model again."
+        )
+    return float(value)
 
 
 def _binary(

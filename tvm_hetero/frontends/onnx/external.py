@@ -20,6 +20,7 @@ import onnx
 from onnx import TensorProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
 from tvm_hetero.frontends.onnx.model.tensors import all_tensors, byte_size
 from tvm_hetero.util.untrusted_names import printable
 
@@ -27,7 +28,7 @@ _ADVICE = "Only plain files in the model's own folder (or a folder below) are re
 _KEYS = frozenset({"location", "offset", "length", "checksum", "basepath"})
 
 
-def load_external(model: onnx.ModelProto, folder: Path) -> None:
+def load_external(model: onnx.ModelProto, folder: Path, digest: ModelDigest | None = None) -> None:
     """Bring all external data of `model` into `model` itself.
 
     Parameters
@@ -36,6 +37,8 @@ def load_external(model: onnx.ModelProto, folder: Path) -> None:
         Changed in place.  Its tensor sizes have been checked (``check_sizes``).
     folder : Path
         The folder of the model's file.
+    digest : ModelDigest, optional
+        Takes note of what is read.
 
     Raises
     ------
@@ -45,7 +48,10 @@ def load_external(model: onnx.ModelProto, folder: Path) -> None:
     """
     for what, tensor in all_tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
-            tensor.raw_data = _read(what, tensor, folder)
+            data = _read(what, tensor, folder)
+            if digest is not None:
+                digest.add_weights(data)
+            tensor.raw_data = data
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
 

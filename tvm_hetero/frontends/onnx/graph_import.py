@@ -21,7 +21,7 @@ from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
 from tvm_hetero.frontends.onnx.index_ranges import index_ranges
-from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
 from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
@@ -29,6 +29,7 @@ from tvm_hetero.frontends.onnx.opsets import convert_opset
 from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
 from tvm_hetero.frontends.onnx.quantized.early_codes import quantize_early
+from tvm_hetero.frontends.onnx.quantized.stated_zeros import state_zeros
 from tvm_hetero.frontends.onnx.randomize import randomize_graph
 from tvm_hetero.frontends.onnx.simplify import simplify_graph
 from tvm_hetero.kernels import legalize  # noqa: F401  (loaded here, and in no child)
@@ -54,17 +55,36 @@ def import_graph(
     graph = OnnxGraph(model, limits)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
+    rewrite_graph(graph, limits)
+    module, tensors = convert_graph(graph)
+    _refuse_dynamic(module)
+    return ImportedGraph(_with_names(module, graph, identifier(name or "model")), graph, tensors)
+
+
+def rewrite_graph(graph: OnnxGraph, limits: OnnxLimits = DEFAULT_LIMITS) -> None:
+    """Write a graph in operators that are converted, with codes where kernels take them, in place.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Of an opset that is converted.
+    limits : OnnxLimits
+        Caps on what folding may make.
+
+    Raises
+    ------
+    ModelError
+        The graph is refused.
+    """
     no_training(graph, rewritten=True)
     graph.sweep()
+    state_zeros(graph)
     quantize_early(graph)
     multiply_codes(graph)
     convolve_codes(graph)
     graph.sweep()
     expand_graph(graph, converted_operators(), limits)
     simplify_graph(graph)
-    module, tensors = convert_graph(graph)
-    _refuse_dynamic(module)
-    return ImportedGraph(_with_names(module, graph, identifier(name or "model")), graph, tensors)
 
 
 def _refuse_dynamic(module: tvm.IRModule) -> None:

@@ -19,6 +19,7 @@ from tvm_hetero.frontends.onnx.load import (
 from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.model_answer import large_tensors
+from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
 from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.processes.forked_child import Section
 from tvm_hetero.util.tvm_state import one_thread
@@ -65,14 +66,16 @@ def from_onnx(
     ModelError
         The model is refused, or TVM's importer cannot take it.
     """
+    digest = ModelDigest()
     if isinstance(model, onnx.ModelProto):
         name, given = model.graph.name, copy_model(model, limits)
     else:
-        name, given = Path(model).stem, read_model(model, limits)
+        name, given = Path(model).stem, read_model(model, limits, digest)
     module = _import_read(given, name, shapes, values, random_weights, limits)
     if isinstance(model, onnx.ModelProto):
         return module
-    return note_source(module, Path(model), shapes or {}, values or {}, random_weights)
+    given_as = shapes or {}, values or {}, random_weights, limits
+    return note_source(module, Path(model), digest, *given_as)
 
 
 def _import_read(

@@ -33,6 +33,7 @@ from tvm_hetero.frontends.onnx.model.model_answer import (
     unchanged,
     unpack_model,
 )
+from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, static_dims
 from tvm_hetero.frontends.onnx.model.native_calls import CHECKER, call_native, invalid_text
 from tvm_hetero.frontends.onnx.model.tensors import check_data, check_sizes, element_count
@@ -55,6 +56,7 @@ def load_model(
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, Any] | None = None,
     limits: OnnxLimits = DEFAULT_LIMITS,
+    digest: ModelDigest | None = None,
 ) -> onnx.ModelProto:
     """Load an ONNX file with all that it needs, or say clearly why not.
 
@@ -68,6 +70,8 @@ def load_model(
         Inputs that are fixed to a value: constants of the model that is returned.
     limits : Limits
         Caps on sizes and counts.
+    digest : ModelDigest, optional
+        Takes note of what is read.
 
     Returns
     -------
@@ -79,19 +83,21 @@ def load_model(
     ModelError
         The file or the model is refused; the text says what to do.
     """
-    model = read_model(path, limits)
+    model = read_model(path, limits, digest)
     settle_isolated(model, shapes, values, limits)
     return model
 
 
 def read_model(
-    path: str | os.PathLike[str], limits: OnnxLimits = DEFAULT_LIMITS
+    path: str | os.PathLike[str],
+    limits: OnnxLimits = DEFAULT_LIMITS,
+    digest: ModelDigest | None = None,
 ) -> onnx.ModelProto:
     """Take steps 1 to 4 of the module's list: a model as it lies in its file.
 
     Parameters
     ----------
-    path, limits
+    path, limits, digest
         As of :func:`load_model`.
 
     Raises
@@ -100,10 +106,13 @@ def read_model(
         The file is refused.
     """
     file = Path(path)
-    model = _parse(_read(file, limits), file)
+    data = _read(file, limits)
+    if digest is not None:
+        digest.add_file(data)
+    model = _parse(data, file)
     check_structure(model, limits)
     check_sizes(model, limits)
-    load_external(model, file.parent)
+    load_external(model, file.parent, digest)
     check_data(model)
     return model
 

@@ -16,12 +16,12 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from tvm_hetero.frontends.onnx.affine_folding import fold_affine
+from tvm_hetero.frontends.onnx.affine_folding import fold_affine, number
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import drop_aliases, no_training, sums_to_adds
 from tvm_hetero.frontends.onnx.model.isolated_rewrite import rewrite_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, number
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.util.contiguous import contiguous
 
 

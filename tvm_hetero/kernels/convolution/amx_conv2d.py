@@ -28,13 +28,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.convolution.amx_match import WordConvolution, extents, find_words
 from tvm_hetero.kernels.convolution.amx_words import WORD, AmxTiles, begin_of, turn_words
-from tvm_hetero.kernels.convolution.packed import schedule_stages
+from tvm_hetero.kernels.convolution.stages import schedule_stages
 from tvm_hetero.kernels.convolution.winograd.pixels import make_block
 from tvm_hetero.kernels.cpu.amx import (
     REGISTERS,
@@ -54,6 +55,7 @@ from tvm_hetero.kernels.matmul.gemm import WORTH_SHARING
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, find_role
 from tvm_hetero.kernels.tir.multicore import GRAINS
 from tvm_hetero.kernels.tir.nests import range_of
+from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, prefetch_line
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
     VECTORIZED,
@@ -63,6 +65,7 @@ from tvm_hetero.kernels.tir.statements import (
     ramp,
     store,
     tensor,
+    when,
     whole,
 )
 from tvm_hetero.kernels.tir.straight_line import Straight, transpose
@@ -155,9 +158,13 @@ def _ordered(tiles: AmxTiles, unit: VectorUnit, cores: int) -> list[tirx.Stmt]:
     begin, end = configure_tiles(_sizes(tiles)), release_tiles()
 
     def pair(g: Expr, one: Expr, other: Expr) -> tirx.Stmt:
-        pairs = (one, other) if near else (other, one)
-        m, j = (begin_of(i, size, of) for i, (of, size) in zip(pairs, tiles.counts, strict=True))
-        return _multiplied(tiles, g, m, j)
+        m, c = (one, other) if near else (other, one)
+        (of, some), (columns, count) = tiles.counts
+        then = begin_of(tirx.min(c + 1, whole(channels - 1)), count, columns)
+        comes = (
+            NextWeights(tiles, then, one, 1) if near else NextWeights(tiles, then, other, points)
+        )
+        return _multiplied(tiles, g, begin_of(m, some, of), begin_of(c, count, columns), comes)
 
     def row(g: Expr, one: Expr) -> tirx.Stmt:
         return loop("inner", second, lambda other: pair(g, one, other))
@@ -175,7 +182,40 @@ def _ordered(tiles: AmxTiles, unit: VectorUnit, cores: int) -> list[tirx.Stmt]:
     ], PARALLEL)]  # fmt: skip
 
 
-def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr) -> tirx.Stmt:
+@dataclass(frozen=True)
+class NextWeights:
+    """The weights of the channels that come next: asked for while these are multiplied.
+
+    Attributes
+    ----------
+    tiles : the registers.
+    channels : the first register of channels that comes next.
+    turn, turns : how many points have been multiplied by these channels before, and how many pairs
+        of registers of points will be: each asks for a part. With one turn, which takes all, the
+        first points alone do: all weights are near from then on.
+    """
+
+    tiles: AmxTiles
+    channels: Expr
+    turn: Expr
+    turns: int
+
+    def asked(self, step: Sequence[Expr]) -> list[tirx.Stmt]:
+        """What to ask for with a step of the window: its rows, or some of them."""
+        conv, count = self.tiles.conv, -(-self.tiles.conv.k // self.turns)
+        (word, *window), columns = step, self.tiles.pairs[1] * conv.n
+        lines = []
+        for row in range(count):
+            for column in range(0, columns, LINE // WORD):
+                block, first = self.tiles.column(self.channels + column // conv.n)
+                at = word + (row if self.turns == 1 else self.turn * count + row)
+                lines.append(prefetch_line(conv.weights, [block, at, *window, first], OUTER))
+        if self.turns == 1:
+            return [when(self.turn == 0, lines)]
+        return lines if count * self.turns == conv.k else [when(self.turn * count < conv.k, lines)]
+
+
+def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr, comes: NextWeights) -> tirx.Stmt:
     """Some registers of sums, from their first product to the kernel's results."""
     conv, (points, channels) = tiles.conv, tiles.pairs
     rows, columns = conv.window
@@ -184,7 +224,8 @@ def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr) -> tirx.Stmt:
 
     def products(r: Expr, s: Expr, q: Expr) -> list[tirx.Stmt]:
         step = (q * conv.k, r, s)
-        made = [_load_left(tiles, _LEFT[a], g, m + a, j, step) for a in range(points)]
+        made = comes.asked(step)
+        made += [_load_left(tiles, _LEFT[a], g, m + a, j, step) for a in range(points)]
         for b in range(channels):
             made.append(_load_right(tiles, _RIGHT[b], j + b, step))
             made += [
@@ -194,8 +235,9 @@ def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr) -> tirx.Stmt:
 
     body = [
         *(zero_tile(_SUMS[a][b]) for a, b in used),
-        loop("r", rows, lambda r: loop("s", columns, lambda s: loop(
-            "q", conv.depth // conv.k, lambda q: products(r, s, q)
+        # Words outside: the weights of some are one piece of memory, and points are near.
+        loop("q", conv.depth // conv.k, lambda q: loop("r", rows, lambda r: loop(
+            "s", columns, lambda s: products(r, s, q)
         ))),
         *(store_tile(_SUMS[a][b], kept, [whole((2 * a + b) * _SQUARE)], WIDE * WORD)
           for a, b in used),

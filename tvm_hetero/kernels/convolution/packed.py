@@ -10,7 +10,7 @@ images and the weights fit no cache, a block's weights are used for several imag
 block's are read (`weights_once`).
 
     which loop is lanes, how large a tile      `tiling.plan_tile`, from the target's vector unit
-    padding, gathering of strided columns      `schedule_stages`
+    padding, gathering of strided columns      `stages`
     the tile                                   `_tile_channels`, `_tile_points`
     tiles that do not come out even            `tir.tail_tiles`
     unpacking and epilogue                     `_join_epilogue`, `_attach_epilogue`
@@ -30,12 +30,11 @@ import tvm
 from tvm import s_tir, tirx
 
 from tvm_hetero.kernels.convolution.prefetch_channels import prefetch_channels
+from tvm_hetero.kernels.convolution.stages import schedule_stages
 from tvm_hetero.kernels.convolution.tiling import ConvolutionTile, plan_tile
 from tvm_hetero.kernels.cpu.weights_once import weights_once
 from tvm_hetero.kernels.tir.block_roles import (
     ACCUMULATE,
-    GATHER,
-    PAD,
     find_role,
 )
 from tvm_hetero.kernels.tir.blocks import extent_of, inline_epilogue
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 # Dimensions of the accumulators where rows are joined, [image, block, point, channel]; else they
 # are [image, block, row, column, channel].
 _JOINED_RANK = 4
-# Dimensions of columns that are sorted, [image, channel, row, phase, column].
-_PHASES_RANK = 5
 # Share of the second-level cache that all weights may take to be read again for each row, and that
 # the data may take to be read again for each block.
 _NEAR, _NEAR_DATA = 0.6, 0.7
@@ -155,30 +152,6 @@ def _join_epilogue(sch: s_tir.Schedule, acc: SBlockRV) -> SBlockRV:
 
 def _index_map(rank: int, function: Any) -> tirx.IndexMap:
     return tirx.IndexMap.from_func(lambda *v: function(v), ndim=rank, index_dtype="int64")
-
-
-def schedule_stages(sch: s_tir.Schedule, cores: int) -> None:
-    """Schedule what stands before the accumulation, in place.
-
-    Copy without a condition for each value: fill a channel with zeros, then its inside.
-
-    Where columns are sorted by phase, a channel is sorted as soon as it is padded, from the cache,
-    and its phases side by side, so that LLVM loads whole vectors and takes them apart.
-    """
-    pad, gather = find_role(sch, PAD), find_role(sch, GATHER)
-    if gather is not None:
-        share_longest(sch, sch.get_loops(gather)[:2], cores)
-    if gather is not None and len(sch.get_loops(gather)) == _PHASES_RANK:
-        *_, channel, _, phase, column = sch.get_loops(gather)
-        if pad is not None:
-            sch.compute_at(pad, channel, preserve_unit_loops=True)
-            sch.decompose_padding(pad, sch.get_loops(pad)[-2])
-        sch.reorder(column, phase)
-        sch.unroll(phase)
-    elif pad is not None:
-        loops = sch.get_loops(pad)
-        sch.decompose_padding(pad, loops[min(2, len(loops) - 1)])
-        share_longest(sch, sch.get_loops(pad)[:2], cores)
 
 
 def _tile_channels(

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from tvm_hetero.online.configuration import Configuration
-from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.observation import Observation, comparable_rates
 from tvm_hetero.online.own_plan import contiguous
 from tvm_hetero.online.policies.random_steps import drawer, random_neighbour
 from tvm_hetero.online.policy import Setting, Turn
@@ -24,11 +24,11 @@ _TRIALS = round(math.log(1e-3) / math.log(_COOLING))
 
 @dataclass(frozen=True)
 class _Annealing:
-    """Where it stands, with the time between two requests there, and the first one's time."""
+    """Where it stands, with what was seen there, and the slowest stage's seconds at first."""
 
     trials: Trials
     here: Configuration
-    energy: float = math.inf
+    seen: Observation | None = None
     first: float = math.inf
 
 
@@ -41,14 +41,15 @@ def begin(setting: Setting, first: Configuration) -> Turn:
 def step(state: _Annealing, observation: Observation) -> Turn:
     """Take the step or go back, and step on."""
     trials = state.trials.add(observation)
-    setting, energy = trials.setting, 1.0 / observation.rate
-    first = energy if state.first == math.inf else state.first
+    setting, seen = trials.setting, state.seen or observation
+    first = max(observation.times) if state.seen is None else state.first
     temperature = _WARM * first * _COOLING**trials.count
+    energy, now = (1.0 / rate for rate in comparable_rates(observation, seen))
     draw = drawer(setting, -trials.count)
-    here, now = state.here, state.energy
     if energy <= now or draw.random() < math.exp((now - energy) / temperature):
-        here, now = contiguous(observation.configuration), energy
-    state = _Annealing(trials, here, now, first)
+        seen = observation
+    here = contiguous(seen.configuration)
+    state = _Annealing(trials, here, seen, first)
     found = random_neighbour(setting, here, trials.count)
     if trials.count > _TRIALS or found is None:
         return state, settle(trials, "it is cold")

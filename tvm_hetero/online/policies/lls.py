@@ -31,7 +31,7 @@ def begin(setting: Setting, first: Configuration) -> Turn:
 
 def step(state: _Lls, observation: Observation) -> Turn:
     """Move one more block, unless the last move made things worse."""
-    fell = observation.rate < state.trials.rate
+    fell = state.trials.gain(observation) < 0
     trials = state.trials.add(observation)
     if fell:
         return replace(state, trials=trials), settle(trials, "the throughput begins to fall")

@@ -45,7 +45,7 @@ def step(state: _Odin, observation: Observation) -> Turn:
     """Judge the last move and make the next one."""
     before, plateau = state.trials, 0
     trials = before.add(observation)
-    if _is_equal(observation.rate, before) and state.plateau < len(state.slots.order):
+    if _is_equal(observation, before) and state.plateau < len(state.slots.order):
         trials, plateau = replace(trials, failures=before.failures), state.plateau + 1
     if trials.exhausted:
         return _Odin(trials, state.slots), settle(trials, "alpha moves in a row gained nothing")
@@ -60,10 +60,9 @@ def step(state: _Odin, observation: Observation) -> Turn:
     return _Odin(trials, slots, plateau), turn
 
 
-def _is_equal(rate: float, trials: Trials) -> bool:
+def _is_equal(observation: Observation, trials: Trials) -> bool:
     """Whether a rate is neither better nor worse than the best one so far."""
-    worse = rate < trials.rate * (1 - trials.setting.margin)
-    return trials.count > 0 and not (worse or trials.is_better(rate))
+    return abs(trials.gain(observation)) <= trials.setting.margin
 
 
 def _target(times: Sequence[float], affected: int) -> int | None:

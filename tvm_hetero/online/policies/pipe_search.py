@@ -77,7 +77,7 @@ def step(state: _PipeSearch, observation: Observation) -> Turn:
         return state, settle(trials, "alpha trials in a row gained nothing")
     predicted = _predicted(setting, speeds)
     bound = find_optimum(predicted, setting.places, trials.best).bottleneck
-    if trials.rate * bound >= 1 - _CLOSE:
+    if trials.window is not None and bound >= (1 - _CLOSE) * max(trials.window.times):
         return state, settle(trials, "close to what the places' speeds admit")
     children = [c for c in _children(state, predicted) if c not in trials.seen]
     if not children:

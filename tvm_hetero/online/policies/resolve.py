@@ -33,7 +33,7 @@ from dataclasses import replace
 from tvm_hetero.online.adaptation import keep
 from tvm_hetero.online.configuration import Configuration, neighbours
 from tvm_hetero.online.detection import Alarm, after_search, detect, make_detector
-from tvm_hetero.online.observation import Observation
+from tvm_hetero.online.observation import Observation, comparable_rates
 from tvm_hetero.online.optimum import bottleneck, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.online.policies.answers import best_answer
@@ -221,7 +221,8 @@ def _other_explanation(state: ResolveState, found: ResolveRound) -> _Candidate:
 
 def _judge(state: ResolveState, found: ResolveRound, observation: Observation) -> Turn:
     """What a trial brought, and what comes next."""
-    better = observation.rate > found.best.rate * (1 + state.setting.margin)
+    rate, best = comparable_rates(observation, found.best)
+    better = rate > best * (1 + state.setting.margin)
     seen = (*found.seen, observation)
     found = replace(found, best=observation if better else found.best, seen=seen)
     state = replace(state, patience=state.patience.go_on(observation.requests))
@@ -236,7 +237,8 @@ def _conclude(state: ResolveState, found: ResolveRound, reason: str) -> Turn:
     best, origin = found.best.configuration, found.origin.configuration
     gained = best != origin
     if gained:
-        why = f"{found.best.rate / found.origin.rate - 1:.0%} more than before"
+        now, before = comparable_rates(found.best, found.origin)
+        why = f"{now / before - 1:.0%} more than before"
         if found.alarm is not None:
             state = replace(state, memory=remember(state, found))
         elif not found.probing and is_better_home(state, best):

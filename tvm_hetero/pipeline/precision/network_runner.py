@@ -9,7 +9,7 @@ in bfloat16 is computed again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from tvm_hetero.passes.lowered_main import (
 from tvm_hetero.passes.narrow_tasks import narrow_name
 from tvm_hetero.pipeline.precision.calibration_inputs import check_inputs
 from tvm_hetero.platform.host import read_free_memory
+from tvm_hetero.util.text_tables import count_noun
 from tvm_hetero.util.units import format_bytes
 
 Tensors = dict[TensorSource, Any]
@@ -46,11 +47,17 @@ class NetworkTrace:
 
 @dataclass(frozen=True)
 class _Argument:
-    """What a kernel is called with: a constant, or what another one has made, in some shape."""
+    """What a kernel is called with, or the network gives: a constant, or what a kernel has made, in
+    some shape.
+    """
 
     source: TensorSource | None
     constant: Any
     shape: tuple[int, ...]
+
+    def among(self, tensors: Tensors) -> Any:
+        """The tensor itself, of those that a run has made."""
+        return self.constant if self.source is None else _viewed(tensors[self.source], self.shape)
 
 
 class NetworkRunner:
@@ -66,12 +73,13 @@ class NetworkRunner:
     def __init__(
         self, tasks: ExtractedTasks, narrow: Mapping[str, NarrowKernel], target: tvm.target.Target
     ) -> None:
-        self._main, self._tasks, self._narrow = tasks.main, tasks, narrow
+        self._main, self._narrow = tasks.main, narrow
         alone = tvm.target.Target({**target.export(), "num-cores": 1})
         kernels = {kernel.name: kernel.func for kernel in tasks.kernels}
         kernels |= {narrow_name(name): each.func for name, each in narrow.items()}
         self._library = load_kernels(compile_library(schedule_kernels(kernels, alone), alone))
         self._arguments = [self._arguments_of(call) for call in self._main.calls]
+        self._results = [self._argument(each, "an output") for each in self._main.results()]
         self._words: dict[tuple[Any, int], Any] = {}
 
     def check_memory(self, count: int) -> None:
@@ -85,9 +93,11 @@ class NetworkRunner:
         each = sum(tensor_bytes(ty) for call in self._main.calls for ty in call.outputs)
         free = read_free_memory()
         if free is not None and count * each > free // 2:
+            cure = "give fewer" if count > 1 else "take float32, or a machine with more memory"
             raise UsageError(
-                f"calibration: tensors of {count} inputs are kept, {format_bytes(each)} of each, "
-                f"which is more than half of the {format_bytes(free)} that are free; give fewer"
+                f"calibration: the tensors of {count_noun(count, 'input')} are kept, "
+                f"{format_bytes(each)} of each, which is more than half of the "
+                f"{format_bytes(free)} that are free; {cure}"
             )
 
     def trace(self, inputs: Mapping[str, Any]) -> NetworkTrace:
@@ -126,10 +136,7 @@ class NetworkRunner:
     def _run(self, call: KernelCall, tensors: Tensors, *, narrow: bool) -> set[TensorSource]:
         """Call one kernel; the tensors that it has made, which are noted."""
         name = call.kernel.name_hint
-        args = [
-            a.constant if a.source is None else _viewed(tensors[a.source], a.shape)
-            for a in self._arguments[call.position]
-        ]
+        args = [a.among(tensors) for a in self._arguments[call.position]]
         if narrow:
             kernel = self._narrow[name]
             args[kernel.weights] = self._words_of(args[kernel.weights], kernel)
@@ -157,19 +164,16 @@ class NetworkRunner:
         return self._words[key]
 
     def _arguments_of(self, call: KernelCall) -> list[_Argument]:
-        values = zip(call.args, self._main.constants(call), strict=True)
-        found = []
-        for arg, constant in values:
-            shape = static_shape(arg.ty, call.kernel.name_hint)
-            if constant is None:
-                found.append(_Argument(self._main.root(arg), None, shape))
-            else:
-                found.append(_Argument(None, _viewed(constant, shape), shape))
-        return found
+        return [self._argument(arg, call.kernel.name_hint) for arg in call.args]
+
+    def _argument(self, expr: Any, where: str) -> _Argument:
+        shape, constant = static_shape(expr.ty, where), self._main.constant(expr)
+        if constant is None:
+            return _Argument(self._main.root(expr), None, shape)
+        return _Argument(None, _viewed(constant, shape), shape)
 
     def _outputs(self, tensors: Tensors) -> list[np.ndarray[Any, Any]]:
-        roots: Sequence[TensorSource | None] = self._tasks.output_roots
-        return [tensors[root].numpy() for root in roots if root is not None]
+        return [result.among(tensors).numpy() for result in self._results]
 
 
 def _viewed(tensor: Any, shape: tuple[int, ...]) -> Any:

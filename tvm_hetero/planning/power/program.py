@@ -13,22 +13,29 @@ Frequency levels are teams on one core, so that x chooses them; that a device id
 the period is in E, and with it whether it is better to race or to be slow.
 
 A device that draws less while it is busy than while it idles would gain by copies in vain, which
-the program may make: its bounds hold then as well, but its answers may be above them.
+the placement model may make. Where there is one, hops are only what some reader asks for:
+
+    y[t, a, b]  <=  sum of x[u(t), j] x[w, k] over the j ~> k that have the hop   -> `_ask_for_hops`
 
 Rounding. Durations are rounded up to ticks, a load by at most s seconds in all. A solution of the
 problem is one of the program after its loads grew by s, so the bounds are
 
-    rate     E >= E_program - 2 R s, R the sum of all watts; T may be s above P, which is looked
-             at afterwards in exact times
+    rate     E >= E_program - 2 R s, R the sum of all watts (`bound_spending`); T may be s above P,
+             which is looked at afterwards in exact times: what a resource cannot do within P it is
+             not given again (`forbid_overload`), and bounds hold of what is left
     cap      Q (c - I) >= A for a solution that uses devices of I idle watts and A joules above
              idling; with A + R s joules it takes Q (1 + R s / A), so Q >= (Q_program - s) / (1 +
-             R s / A); A is no less than what tasks take at their cheapest       -> `bound_period`
+             R s / A); A is no less than what tasks take at their cheapest      -> `stretch`
+
+Q is looked for up to `longest`. Plans of longer periods are no better than what is found, so that
+bounds of Q hold of them as well. That there is none at all is proven only if the best has room.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import UsageError
@@ -36,87 +43,156 @@ from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.objective_kinds import Objective
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 from tvm_hetero.solvers.cpsat.placement_model import PlacementModel
-from tvm_hetero.solvers.cpsat.spending import THOUSANDTHS, Spending
+from tvm_hetero.solvers.cpsat.spending import THOUSANDTHS, Spending, sum_watts
 from tvm_hetero.util.units import format_seconds
-from tvm_hetero.views.instance import Instance
+from tvm_hetero.views.instance import Hop, Instance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ortools.sat.python import cp_model
 
 
+# How far a sum of times may be above a given one, as the judge takes it.
+TOLERANCE = 1e-9
 # Thousandths of a watt times ticks: beyond it sums of energies have no whole numbers.
 _MOST_ENERGY = 2**60
+# Rounding noise of a float product, ticks.
+_NOISE = 1e-6
 
 
 class PowerModel(PlacementModel):
     """Placements with a period, and energy over it. `longest` (s) is the longest period.
 
-    Raises
-    ------
-    UsageError
-        If the period is too long beside the work in it.
+    Attributes
+    ----------
+    clipped : whether periods of that length leave no whole numbers, so that only shorter ones are
+        looked at.
     """
 
     def __init__(self, instance: Instance, ticks: Ticks, longest: float) -> None:
-        super().__init__(instance, ticks, math.inf)
-        most = _MOST_ENERGY / (THOUSANDTHS * max(1.0, _all_watts(instance.problem)))
-        if longest * ticks.per_second > most:
-            raise UsageError(
-                f"a period of {format_seconds(longest)} is too long beside the work in it; "
-                f"expected at most {format_seconds(most / ticks.per_second)}, after which devices "
-                "only idle"
-            )
-        self.horizon = math.ceil(longest * ticks.per_second) + 1
-        self.period = self.model.new_int_var(0, self.horizon, "Q")
         problem = as_energy(instance.problem)
-        self.spending = Spending(self, problem)
+        most = math.floor(_MOST_ENERGY / (THOUSANDTHS * max(1.0, sum_watts(problem))))
+        longest = min(longest, 2 * most / ticks.per_second)
+        super().__init__(instance, ticks, longest)
+        wanted = math.ceil(longest * ticks.per_second) + 1
+        self.horizon = self._whole_horizon(min(wanted, most))
+        self.clipped = self.horizon < wanted
+        self.model.add(self.largest <= self._most_load(self.horizon))
+        if any(_above_idle(problem, name) < 0 for name in problem.platform.names):
+            self._ask_for_hops()
+        self.period = self.model.new_int_var(0, self.horizon, "Q")
+        self.spending = Spending(self, problem, self.period)
         self.energy = sum(self.spending.terms())
 
-    def limit_watts(self, watts: float) -> None:
-        """No more than so many watts in the mean, and as short a period as that allows."""
+    def _ask_for_hops(self) -> None:
+        """No hop is made that no reader asks for."""
+        instance, model = self.instance, self.model
+        asking: dict[tuple[int, Hop], list[cp_model.IntVar]] = {key: [] for key in self.y}
+        for t, flow in enumerate(instance.tensors):
+            for j, k in product(instance.devices[flow.maker], range(len(instance.names))):
+                readers = [self.x[w, k] for w in flow.readers if (w, k) in self.x]
+                route = instance.route(j, k, flow.nbytes)
+                if not readers or not route:
+                    continue
+                asked = model.new_bool_var(f"asked{t},{j},{k}")
+                model.add_implication(asked, self.x[flow.maker, j])
+                model.add_bool_or(~asked, *readers)
+                for hop in route:
+                    asking[t, hop].append(asked)
+        for key, made in self.y.items():
+            model.add_bool_or(~made, *asking[key])
+
+    def _most_load(self, horizon: int) -> int:
+        """A load (ticks) that is no longer than the horizon but by rounding."""
+        return horizon + math.ceil(self.ticks.slack + TOLERANCE * horizon) + 1
+
+    def _whole_horizon(self, horizon: int) -> int:
+        """At most that many ticks, such that energies are whole numbers."""
+        watts = [max(d.watts or 0.0, d.idle_watts) for d in self.instance.problem.platform.devices]
+        terms = [(self._ticks_of(v, d), watts[d]) for v, d in self.x]
+        terms += [(self._ticks_on(t, hop), watts[d]) for t, hop in self.y for d in hop]
+        idle = 4.0 * (math.fsum(watts) + 1.0)
+        while horizon > 1:
+            load = self._most_load(horizon) + 1
+            work = math.fsum(each * min(ticks, load) for ticks, each in terms)
+            if THOUSANDTHS * (work + idle * horizon) <= _MOST_ENERGY:
+                break
+            horizon //= 2
+        return horizon
+
+    def limit_watts(self, thousandths: int) -> None:
+        """No more than so many in the mean, and as short a period as that allows."""
         self.model.add(self.period >= self.largest)
-        limit = math.ceil(watts * THOUSANDTHS - 1e-6)
-        if not self.spending.whole:  # coefficients are half a thousandth off each
-            limit += 2 * len(self.instance.names)
-        self.model.add(self.energy <= limit * self.period)
+        self._rule_out_idlers(thousandths)
+        self.model.add(self.energy <= thousandths * self.period)
         self.model.minimize(self.period)
 
+    def _rule_out_idlers(self, thousandths: int) -> None:
+        """What idles with so many takes no more than that.
+
+        It follows from the sum, from which CP-SAT concludes it tick by tick: with a device that
+        idles with all of the watts it raised the period for minutes. (A product of the period and
+        the watts that are left says more, and presolve of OR-Tools 9.15 calls some of them
+        infeasible that are not.)
+        """
+        idle, above = self.spending.idle_and_above()
+        full = self.model.new_bool_var("idles with all")
+        self.model.add(idle <= thousandths - 1).only_enforce_if(~full)
+        self.model.add(above <= 0).only_enforce_if(full)
+
     def fix_period(self, seconds: float, slack: float) -> None:
-        """A period of so many seconds, loads `slack` ticks longer at most, and least energy."""
-        whole = math.floor(seconds * self.ticks.per_second + 1e-6)
-        self.model.add(self.period == whole)
-        self.model.add(self.largest <= math.floor(whole + slack))
+        """A period of so many seconds, loads `slack` ticks longer at most, and least energy.
+
+        Raises
+        ------
+        UsageError
+            If it is too long beside the work in it.
+        """
+        exact = seconds * self.ticks.per_second
+        if self.clipped:
+            raise UsageError(
+                f"a period of {format_seconds(seconds)} is too long beside the work in it; "
+                f"expected at most {format_seconds(self.horizon / self.ticks.per_second)}, after "
+                "which devices only idle"
+            )
+        self.model.add(self.period == math.floor(exact + _NOISE))
+        # Of the exact period: a tick that it begins is not lost.
+        self.model.add(self.largest <= math.floor(exact * (1 + TOLERANCE) + slack + _NOISE))
         self.model.minimize(self.energy)
 
-    def busy(self, d: int) -> cp_model.LinearExpr | int:
-        """Ticks for which a device works: its tasks, and hops if it has no copy engine."""
+    def forbid_overload(self, placement: Sequence[int], most: float) -> None:
+        """No resource may be given again what takes it longer than `most` s in exact times."""
         instance = self.instance
-        found = [
-            self.ticks.ticks(instance.seconds[v][d]) * x for (v, e), x in self.x.items() if e == d
-        ]
-        if not instance.problem.platform.devices[d].overlap:
-            for (t, hop), y in self.y.items():
-                if d in hop:
-                    seconds = instance.hop_seconds(hop, instance.tensors[t].nbytes)
-                    found.append(self.ticks.ticks(seconds) * y)
-        return sum(found)
+        rows: dict[int, list[tuple[float, cp_model.IntVar]]] = {}
 
-    def worked(self, d: int) -> cp_model.LinearExpr | int:
-        """The same of a team."""
-        return self.busy(d)
+        def add(resources: Iterable[int], seconds: float, literal: cp_model.IntVar) -> None:
+            for resource in resources:
+                rows.setdefault(resource, []).append((seconds, literal))
 
-    def while_used(self, d: int) -> cp_model.IntVar | None:
-        """A variable that is at least Q if the device is in use; None if it never can be."""
-        users = [x for (_, place), x in self.x.items() if place == d]
-        users += [y for (_, hop), y in self.y.items() if d in hop]
-        if not users:
-            return None
-        used = self.model.new_bool_var(f"in use {d}")
-        for user in users:
-            self.model.add_implication(user, used)
-        lasting = self.model.new_int_var(0, self.horizon, f"z{d}")
-        self.model.add(lasting >= self.period).only_enforce_if(used)
-        return lasting
+        for v, d in enumerate(placement):
+            add(instance.cores[d], instance.seconds[v][d], self.x[v, d])
+        for t, flow in enumerate(instance.tensors):
+            for hop in instance.hops(t, placement):
+                seconds = instance.hop_seconds(hop, flow.nbytes)
+                add(instance.resources(hop), seconds, self.y[t, hop])
+        for _, row in sorted(rows.items()):
+            if math.fsum(seconds for seconds, _ in row) > most:
+                self.model.add_bool_or(~literal for seconds, literal in row if seconds > 0)
+
+    def run(self, v: int, d: int) -> int:
+        """Ticks of a task; of one that no period has room for a few more than that."""
+        return min(self._ticks_of(v, d), self._most_load(self.horizon) + 1)
+
+    def hop(self, t: int, hop: Hop) -> int:
+        """The same of a hop."""
+        return min(self._ticks_on(t, hop), self._most_load(self.horizon) + 1)
+
+    def _ticks_of(self, v: int, d: int) -> int:
+        return self.ticks.ticks(self.instance.seconds[v][d])
+
+    def _ticks_on(self, t: int, hop: Hop) -> int:
+        return self.ticks.ticks(self.instance.hop_seconds(hop, self.instance.tensors[t].nbytes))
 
 
 def as_energy(problem: Problem) -> Problem:
@@ -124,34 +200,29 @@ def as_energy(problem: Problem) -> Problem:
     return replace(problem, objective=Objective("energy", problem.batch))
 
 
-def bound_energy(problem: Problem, ticks: Ticks, bound: float) -> float:
-    """What a bound of the program (thousandths of a watt times ticks) proves, J."""
-    rates = _all_watts(problem) * 2
-    return max(0.0, (bound / THOUSANDTHS - rates * ticks.slack) / ticks.per_second)
-
-
 def bound_period(problem: Problem, ticks: Ticks, bound: float) -> float:
     """What a bound of the program (ticks) proves of the period, s."""
-    slack = ticks.slack / ticks.per_second
-    if any((d.watts or 0.0) < d.idle_watts for d in problem.platform.devices):
-        return 0.0  # longer loads may then take fewer joules
+    # The period is a whole number of ticks.
+    return max(0.0, ticks.bound(bound - 1)) / stretch(problem, ticks)
+
+
+def stretch(problem: Problem, ticks: Ticks) -> float:
+    """By what factor rounding may lengthen the best plan's period under a cap; inf if unknown.
+
+    It is known where longer loads take more joules, and every plan takes some.
+    """
+    if any(_above_idle(problem, name) < 0 for name in problem.platform.names):
+        return math.inf
     least = math.fsum(
-        min(_above_idle(problem, d) * cost.seconds(1) for d, cost in row.items())
+        min(_above_idle(problem, d) * cost.seconds(problem.batch) for d, cost in row.items())
         for row in problem.costs.values()
     )
-    if least <= 0:
-        return 0.0
-    # The period is a whole number of ticks.
-    return max(0.0, ticks.bound(bound - 1)) / (1 + _all_watts(problem) * slack / least)
-
-
-def _all_watts(problem: Problem) -> float:
-    devices = problem.platform.devices
-    return math.fsum(max(device.watts or 0.0, device.idle_watts) for device in devices)
+    slack = ticks.slack / ticks.per_second
+    return 1 + sum_watts(problem) * slack / least if least > 0 else math.inf
 
 
 def _above_idle(problem: Problem, name: str) -> float:
-    """Watts that a device takes more than what its place idles with, at least; none below 0."""
+    """Watts that a device takes more than what its place idles with, at least."""
     platform = problem.platform
     device = platform.device(name)
     idle = device.idle_watts
@@ -159,4 +230,4 @@ def _above_idle(problem: Problem, name: str) -> float:
     if cores:
         on = ([platform.devices[d] for d in platform.cores[core]] for core in cores)
         idle = math.fsum(max(d.idle_watts / len(d.cores) for d in row) for row in on)
-    return max(0.0, (device.watts or 0.0) - idle)
+    return (device.watts or 0.0) - idle

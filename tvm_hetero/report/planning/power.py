@@ -25,15 +25,21 @@ def power_text(plan: PowerPlan, *, energy: bool) -> str:
         for device in plan.problem.platform.devices
         if device.name in busy
     ]
-    value = plan.joules if energy else plan.period
-    shown = f"{plan.bound:.4g} J" if energy else format_seconds(plan.bound)
     return (
         f"{format_table(_HEADERS, rows)}\n\n"
         f"a batch every {format_seconds(plan.period)} ({1 / plan.period:.4g} a second), "
         f"{plan.joules:.4g} J each, {plan.watts:.4g} W in the mean\n"
-        f"none {'takes less than' if energy else 'is quicker than'} {shown} "
-        f"(gap {plan.gap(value):.2%})"
+        f"{_bound_text(plan, energy=energy)}"
     )
+
+
+def _bound_text(plan: PowerPlan, *, energy: bool) -> str:
+    if plan.bound == 0:
+        return "no bound is proven"
+    if energy:
+        return f"none takes less than {plan.bound:.4g} J (gap {plan.gap(plan.joules):.2%})"
+    gap = plan.gap(plan.period)
+    return f"none is quicker than {format_seconds(plan.bound)} (gap {gap:.2%})"
 
 
 def power_dict(plan: PowerPlan, *, energy: bool) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 Tornado's own router and delegate make a task before the body comes and wake it twice, and a future
 with a limit for headers and body each. Here a task begins when the body is there, and only for a
-method that awaits something, and limits are timers; that takes much from what a small request
-costs (`python -m benchmarks.serve_overhead`).
+method that awaits something, and a limit is a number that the server looks at once a second
+(`DoorStream.check_pace`); that takes much from what a small request costs
+(`python -m benchmarks.serve_overhead`).
 
 A request that is answered while its body is still coming, refused at the door, ends its connection
 (`http.lingering`).
@@ -12,6 +13,7 @@ A request that is answered while its body is still coming, refused at the door, 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -28,6 +30,7 @@ from tornado.httputil import (
 from tornado.web import Application
 
 from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.door_stream import DoorStream
 from tvm_hetero.serve.http.handler import ApiHandler
 
 # A pattern of paths, and who answers.
@@ -44,7 +47,6 @@ class DoorApplication(Application):
         self.context = context
         self._routes = [(re.compile(pattern).fullmatch, handler) for pattern, handler in routes]
         self._nowhere = nowhere
-        self._newest: dict[object, DoorDelegate] = {}  # of each open connection
 
     def route(self, path: str) -> tuple[type[ApiHandler], dict[str, bytes | None]]:
         """Who answers under a path, and the path's named parts, unquoted."""
@@ -61,15 +63,7 @@ class DoorApplication(Application):
         """Called by tornado when it waits for the next request of a connection."""
         if isinstance(server_conn, HTTP1ServerConnection):
             server_conn.params.header_timeout = None  # `DoorDelegate` has its own
-        made = self._newest[server_conn] = DoorDelegate(self, server_conn, request_conn)
-        return made
-
-    def end_connection(self, server_conn: object) -> None:
-        """A connection is over: nothing waits for its next request, of which tornado says nothing
-        to who should have got it."""
-        newest = self._newest.pop(server_conn, None)
-        if newest is not None:
-            newest.wait_no_more()
+        return DoorDelegate(self, server_conn, request_conn)
 
 
 class DoorDelegate(HTTPMessageDelegate):
@@ -82,13 +76,14 @@ class DoorDelegate(HTTPMessageDelegate):
         self._handler: ApiHandler | None = None
         self._work: asyncio.Task[None] | None = None  # the loop itself holds it weakly
         self._limits = application.context.options.limits
-        self._timer = self._close_after(self._limits.idle)
+        self._stream = connection.stream
+        self._close_within(self._limits.idle)
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> None:
         """The door."""
-        self._timer.cancel()
+        self._close_within(math.inf)
         assert isinstance(start_line, RequestStartLine)
         request = HTTPServerRequest(
             connection=self._connection, server_connection=self._server,
@@ -98,8 +93,8 @@ class DoorDelegate(HTTPMessageDelegate):
         self._handler = handler(self._application, request, context=self._application.context)
         self._handler.open(path)
         if "Content-Length" in headers or "Transfer-Encoding" in headers:
-            self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # the timer is cheaper
-            self._timer = self._close_after(self._limits.body_seconds)
+            self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # ours is cheaper
+            self._close_within(self._limits.body_seconds)
 
     def data_received(self, chunk: bytes) -> None:
         """A part of the body."""
@@ -109,23 +104,20 @@ class DoorDelegate(HTTPMessageDelegate):
     def finish(self) -> None:
         """The body is there: answer."""
         assert self._handler is not None, "headers come first"
-        self._timer.cancel()
+        self._close_within(math.inf)
         work = self._handler.respond()
         if work is not None:
             self._work = asyncio.ensure_future(work)
 
     def on_connection_close(self) -> None:
         """The client has hung up while it sent."""
-        self._timer.cancel()
         if self._handler is not None:
             self._handler.abandon()
 
-    def wait_no_more(self) -> None:
-        """No request comes: let go of the connection, which a timer would keep for minutes."""
-        self._timer.cancel()
-
-    def _close_after(self, seconds: float) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(seconds, self._connection.close)
+    def _close_within(self, seconds: float) -> None:
+        """How long the client may take for what it has to send next."""
+        if isinstance(self._stream, DoorStream):
+            self._stream.allow(seconds)
 
 
 def _log_nothing(_: object) -> None:

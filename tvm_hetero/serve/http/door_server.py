@@ -47,7 +47,6 @@ class DoorServer(HTTPServer):
             body_timeout=limits.body_seconds,
             chunk_size=_CHUNK,
         )
-        self._application = application
         self.turned_away = 0
         self._limits = limits
         self._most = min(limits.connections, _raise_file_limit(limits.connections))
@@ -72,7 +71,6 @@ class DoorServer(HTTPServer):
     def on_close(self, server_conn: object) -> None:
         """Called by tornado when a connection is over."""
         super().on_close(server_conn)
-        self._application.end_connection(server_conn)
         host = self._streams.pop(server_conn.stream)  # type: ignore[attr-defined]
         self._addresses[host] -= 1
         if not self._addresses[host]:

@@ -8,8 +8,10 @@ head has its own, from its first byte on. The server looks at all connections on
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import time
+from asyncio import Future
 from collections.abc import Awaitable
 from types import TracebackType
 
@@ -17,7 +19,9 @@ from tornado.iostream import IOStream, UnsatisfiableReadError
 
 from tvm_hetero.serve.core.limits import Limits
 from tvm_hetero.serve.http.lingering import Lingering
-from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW
+from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW, MALFORMED
+
+_BARE = b"HTTP/1.1 400 Bad Request\r\n\r\n"  # all that tornado says of what it cannot read
 
 _ErrorInfo = (
     bool
@@ -43,6 +47,11 @@ class DoorStream(IOStream):
         self._head_since: float | None = None
         self._sent, self._sent_before = 0, 0
         self._moved = time.monotonic()
+        self._allowed = math.inf  # when the client has to have sent what it is to send
+
+    def allow(self, seconds: float) -> None:
+        """Close when so many seconds have passed, and not what was said before."""
+        self._allowed = time.monotonic() + seconds
 
     def read_until_regex(self, regex: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
         """Called by tornado for the head of the next request."""
@@ -62,6 +71,10 @@ class DoorStream(IOStream):
         elif count and self._head_since is None:
             self._head_since = time.monotonic()
         return count
+
+    def write(self, data: bytes | memoryview) -> Future[None]:
+        """Called by tornado; what is no request is told what one is."""
+        return super().write(MALFORMED if data == _BARE else data)
 
     def write_to_fd(self, data: memoryview) -> int:
         """Called by tornado when something can be written."""
@@ -92,11 +105,13 @@ class DoorStream(IOStream):
         self.close()
 
     def check_pace(self, now: float, limits: Limits) -> None:
-        """Cut off a client whose head comes too slowly, or who does not read its answer."""
+        """Cut off who sends a head or a body too slowly, or nothing, or reads no answer."""
         if self.closed():
             return
         if self._is_in_head and now - (self._head_since or now) > limits.head_seconds:
             self._say_last(HEAD_TOO_SLOW)
+            self.close()
+        elif now > self._allowed:
             self.close()
         elif not self.writing() or self._sent != self._sent_before:
             self._moved, self._sent_before = now, self._sent

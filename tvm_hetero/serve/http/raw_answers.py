@@ -21,6 +21,11 @@ def raw_answer(status: HTTPStatus, text: str, retry_after: int | None = None) ->
 HEAD_TOO_LARGE = raw_answer(
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request's headers are larger than is allowed"
 )
+MALFORMED = raw_answer(
+    HTTPStatus.BAD_REQUEST,
+    "this is no request of HTTP/1.1: expected a line such as 'GET /v2 HTTP/1.1', one Host, at most "
+    "one Content-Length or else Transfer-Encoding: chunked, and an empty line after the headers",
+)
 HEAD_TOO_SLOW = raw_answer(HTTPStatus.REQUEST_TIMEOUT, "the request's headers came too slowly")
 TOO_MANY_CONNECTIONS = raw_answer(
     HTTPStatus.SERVICE_UNAVAILABLE, "too many connections are open; close some", 1

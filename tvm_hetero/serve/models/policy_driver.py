@@ -15,14 +15,14 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from tvm_hetero.errors import RunError
 from tvm_hetero.serve.core.query import Priority
 from tvm_hetero.serve.core.refusal import DEADLINE, RefusedError
+from tvm_hetero.serve.models.policy_guard import PolicyGuard
 from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
 from tvm_hetero.serve.scheduling.query import (
     Query,
@@ -74,6 +74,7 @@ class PolicyDriver:
         self._made = make_scheduler(self.profile, places)
         self._is_stale = False  # models have come or gone since the policy was made
         self._is_broken = False  # the policy has failed: it knows no longer who has what
+        self._asking = PolicyGuard(self._give_up)
         self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
         self._entries: dict[int, SharedQuery] = {}
         self._going: set[str] = set()  # models that are forgotten with their last query
@@ -92,18 +93,13 @@ class PolicyDriver:
             self._made = self._make_scheduler(self.profile, self.profile.places)
         return self._made
 
-    @contextmanager
-    def _asking_the_policy(self) -> Iterator[None]:
-        """Should it fail, those who wait are told so, and there is a new one when all have gone."""
-        try:
-            yield
-        except Exception:
-            _LOG.exception("the policy has failed; queries that wait are given up")
-            self._is_broken = True
-            for entry in self._entries.values():
-                if not entry.granted.done():
-                    entry.granted.set_exception(RunError("the server's scheduling has failed"))
-            raise
+    def _give_up(self) -> None:
+        """The policy has failed: those who wait are told so; a new one comes when all have gone."""
+        _LOG.exception("the policy has failed; queries that wait are given up")
+        self._is_broken = True
+        for entry in self._entries.values():
+            if not entry.granted.done():
+                entry.granted.set_exception(RunError("the server's scheduling has failed"))
 
     @property
     def running(self) -> Mapping[int, RunningQuery]:
@@ -117,7 +113,10 @@ class PolicyDriver:
 
     def count_waiting(self, name: str | None = None) -> int:
         """How many queries of clients have not begun, of one model or of all."""
-        entries = (self._entries.get(query.number) for query in self.waiting)
+        waiting = self.waiting
+        if not waiting:
+            return 0
+        entries = (self._entries.get(query.number) for query in waiting)
         return sum(each.clients for each in entries if each and name in (None, each.name))
 
     @property
@@ -150,7 +149,7 @@ class PolicyDriver:
             next(self._numbers), key, items, min(arrived, now), max(due, now + 1e-9), priority
         )
         self.profile.times(key)
-        with self._asking_the_policy():
+        with self._asking:
             decisions = self._scheduler.arrive(query, now)
         entry = SharedQuery(query, name, asyncio.get_running_loop().create_future())
         self._entries[query.number] = entry
@@ -162,7 +161,7 @@ class PolicyDriver:
         number, now = entry.query.number, time.monotonic()
         entry.granted.cancel()
         try:
-            with self._asking_the_policy():
+            with self._asking:
                 if number in self._scheduler.running:
                     decisions = self._scheduler.ended(number, now)
                 else:
@@ -187,7 +186,7 @@ class PolicyDriver:
         """
         now = time.monotonic()
         numbers = [each.query.number for each in (kept, *gone)]
-        with self._asking_the_policy():
+        with self._asking:
             decisions = self._scheduler.exchange(numbers, query, now)
         if decisions is None:
             return False
@@ -217,14 +216,14 @@ class PolicyDriver:
         """An element has ended."""
         now = time.monotonic()
         entry.ends.append(now)
-        with self._asking_the_policy():
+        with self._asking:
             decisions = self._scheduler.item_ended(entry.query.number, item, now)
         self._do(decisions, now)
 
     def tell_released(self, entry: SharedQuery) -> None:
         """Places that it gave up are empty."""
         now = time.monotonic()
-        with self._asking_the_policy():
+        with self._asking:
             decisions = self._scheduler.released(entry.query.number, now)
         self._do(decisions, now)
 
@@ -284,7 +283,7 @@ class PolicyDriver:
 
     def _tick(self) -> None:
         self._timer, now = None, time.monotonic()
-        with self._asking_the_policy():
+        with self._asking:
             decisions = self._scheduler.tick(now)
         self._do(decisions, now)
 

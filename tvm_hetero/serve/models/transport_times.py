@@ -9,10 +9,9 @@ nothing is predicted. How long a client takes to send its body is not counted: o
 
 from __future__ import annotations
 
-from collections import deque
 from typing import NamedTuple
 
-from tvm_hetero.util.statistics import quantile
+from tvm_hetero.util.sliding_window import SlidingWindow
 
 WINDOW = 32
 FEW = 5
@@ -35,15 +34,17 @@ class TransportTimes:
     """Seconds of one phase of a model's requests; forms and sizes are few, so are rows."""
 
     def __init__(self) -> None:
-        self._samples: dict[BodyForm, deque[float]] = {}
+        self._samples: dict[BodyForm, SlidingWindow] = {}
         self._typical: dict[BodyForm, float] = {}
 
     def add(self, form: BodyForm, seconds: float) -> None:
         """Take a sample."""
-        window = self._samples.setdefault(form, deque(maxlen=WINDOW))
-        window.append(seconds)
+        window = self._samples.get(form)
+        if window is None:
+            window = self._samples[form] = SlidingWindow(WINDOW)
+        window.add(seconds)
         if len(window) >= FEW:
-            self._typical[form] = quantile(sorted(window), 0.5)
+            self._typical[form] = window.quantile(0.5)
 
     def doubt(self, form: BodyForm) -> None:
         """A request was refused for want of time: forget the oldest sample.
@@ -53,9 +54,9 @@ class TransportTimes:
         window = self._samples.get(form)
         if not window:
             return
-        window.popleft()
+        window.drop_oldest()
         if len(window) >= FEW:
-            self._typical[form] = quantile(sorted(window), 0.5)
+            self._typical[form] = window.quantile(0.5)
         else:
             self._typical.pop(form, None)
 

@@ -7,8 +7,7 @@ import math
 import time
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -37,6 +36,7 @@ _BYTES = "application/octet-stream"
 _TAKEN = ("", "application/json", _BYTES, NPY, "application/x-www-form-urlencoded")
 
 _LARGE = 32 << 10  # bytes that are worth being aligned
+_UNPACKED = 256 << 10  # bytes that are copied in a fraction of a millisecond
 
 T = TypeVar("T")
 
@@ -52,7 +52,8 @@ class Infer(ApiHandler):
         self._type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if self._type not in _TAKEN:
             raise AccessError(f"expected {_TAKEN[1]}, {_BYTES} or {NPY}", 415)
-        if headers.get("Content-Encoding", "identity") not in ("identity", "gzip"):
+        self._coding = headers.get("Content-Encoding", "identity")
+        if self._coding not in ("identity", "gzip"):
             raise AccessError("bodies are taken as they are, or as gzip", 415)
         self._head = _head_length(headers.get(HEAD_LENGTH))
         self._scheduling = scheduling_by_headers(headers, self.arrived)
@@ -60,13 +61,17 @@ class Infer(ApiHandler):
         deadline, priority = self._scheduling
         due = self._due(deadline, model)
         kind = "json" if self._head is None and self._type != NPY else "binary"
-        self._form = form_of(kind, headers.get("Content-Length", ""))
+        length = headers.get("Content-Length", "")
+        self._form = form_of(kind, length)
         phases = model.statistics.reading, model.statistics.writing
         around = sum(phase.typical(self._form) for phase in phases)
         latest = due - around if due < math.inf else None
-        with self._doubting(phases, due - time.monotonic()):
+        try:
             self.context.dispatcher.check_door(_tensors_of(model), latest, priority)
-        self._reserve()
+        except RefusedError as error:
+            self._doubt(error, phases, due - time.monotonic())
+            raise
+        self._reserve(length)
 
     def data_received(self, chunk: bytes) -> None:
         """Copy what came to where the first tensor is aligned, and can be used without a copy."""
@@ -90,8 +95,11 @@ class Infer(ApiHandler):
         )  # fmt: skip
         work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
         allowed = self._due(deadline, model) - self.arrived
-        with self._doubting([model.statistics.writing], allowed):
+        try:
             answer = await self.attend(work)
+        except RefusedError as error:
+            self._doubt(error, [model.statistics.writing], allowed)
+            raise
         begun = time.monotonic()
         await self._write(model, request, answer)
         took = time.monotonic() - begun
@@ -103,20 +111,15 @@ class Infer(ApiHandler):
         slo = math.inf if model.slo is None else model.slo
         return min(math.inf if deadline is None else deadline, self.arrived + slo)
 
-    @contextmanager
-    def _doubting(self, phases: Sequence[TransportTimes], allowed: float) -> Iterator[None]:
+    def _doubt(self, error: RefusedError, phases: Sequence[TransportTimes], allowed: float) -> None:
         """What was predicted for reading and writing may have been too much, if that refuses.
 
         What would be too late without them, too (by so many seconds that are `allowed`), says
         nothing of them: under overload most queries are, and their medians would be forgotten.
         """
-        try:
-            yield
-        except RefusedError as error:
-            if error.reason == DEADLINE and error.takes is not None and error.takes <= allowed:
-                for phase in phases:
-                    phase.doubt(self._form)
-            raise
+        if error.reason == DEADLINE and error.takes is not None and error.takes <= allowed:
+            for phase in phases:
+                phase.doubt(self._form)
 
     async def _read(
         self, body: Body, name: str, version: str | None
@@ -135,11 +138,10 @@ class Infer(ApiHandler):
             model = now  # another version came meanwhile: is it a request for that one, too?
 
     def _request(self, body: Body, signature: Signature) -> Generator[None, None, InferRequest]:
-        names = self.get_query_arguments("output")
         if self._type == NPY:
-            return read_saved(body, signature, names)
+            return read_saved(body, signature, self.get_query_arguments("output"))
         if self._head == 0:
-            return read_raw(body, signature, names)
+            return read_raw(body, signature, self.get_query_arguments("output"))
         return (yield from read_json(body, self._head, signature))
 
     async def _write(
@@ -167,13 +169,12 @@ class Infer(ApiHandler):
             return result
         return await self.attend(take_turns(steps))
 
-    def _reserve(self) -> None:
+    def _reserve(self, length: str) -> None:
         """Memory for a body whose length is told, in which the first tensor is aligned."""
         self._room: memoryview | None = None
         self._filled = 0
-        length = self.request.headers.get("Content-Length", "")
         is_large = length.isdecimal() and int(length) > _LARGE
-        if self._head is None or not is_large or "Content-Encoding" in self.request.headers:
+        if self._head is None or not is_large or self._coding != "identity":
             return
         room = np.empty(int(length) + ALIGNMENT, np.uint8)
         begin = -(room.ctypes.data + self._head) % ALIGNMENT
@@ -181,7 +182,7 @@ class Infer(ApiHandler):
 
     async def _whole_body(self) -> Body:
         body: Body = self.body if self._room is None else self._room
-        if self.request.headers.get("Content-Encoding") == "gzip":
+        if self._coding == "gzip":
             limit = self.context.options.limits.body
             body = await asyncio.to_thread(_decompressed, bytes(body), limit)
         if self._head is not None and self._head > len(body):
@@ -204,17 +205,33 @@ def _head_length(text: str | None) -> int | None:
 
 
 def _decompressed(body: bytes, limit: int) -> bytearray:
-    """A gzip body; no more than the limit is ever there."""
-    stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    try:
-        whole = bytearray(stream.decompress(body, limit + 1))
-    except zlib.error:
-        raise RequestError("the body is no gzip") from None
-    if len(whole) > limit:
-        raise RefusedError(
-            f"the body has more than {limit} bytes when it is decompressed",
-            reason=TOO_LARGE, status=413,
-        )  # fmt: skip
-    if not stream.eof or stream.unused_data:
+    """A gzip body; no more than the limit is ever there.
+
+    In pieces: all of it at once would be copied while no other thread may run Python.
+    """
+    stream, whole = zlib.decompressobj(16 + zlib.MAX_WBITS), bytearray()
+    rest = memoryview(body)
+    while rest and not stream.eof:
+        piece, rest = bytes(rest[:_UNPACKED]), rest[_UNPACKED:]
+        for more in _unpacked(stream, piece):
+            whole += more
+            if len(whole) > limit:
+                raise RefusedError(
+                    f"the body has more than {limit} bytes when it is decompressed",
+                    reason=TOO_LARGE, status=413,
+                )  # fmt: skip
+    if not stream.eof or stream.unused_data or rest:
         raise RequestError("the body's gzip ends before its end, or after it")
     return whole
+
+
+def _unpacked(stream: Any, piece: bytes) -> Iterator[bytes]:
+    """What a piece of a gzip stream adds, a piece at a time."""
+    is_full = True
+    while (piece or is_full) and not stream.eof:
+        try:
+            more: bytes = stream.decompress(piece, _UNPACKED)
+        except zlib.error:
+            raise RequestError("the body is no gzip") from None
+        piece, is_full = stream.unconsumed_tail, len(more) == _UNPACKED
+        yield more

@@ -100,11 +100,12 @@ def read_raw(body: Body, signature: Signature, names: Sequence[str]) -> InferReq
     """
     info = _only_input(signature, "a raw request")
     one = math.prod(info.shape) * numpy_type(info.dtype).itemsize
-    items, rest = divmod(len(body), one)
-    if rest or not items or (items > 1 and not signature.is_batched):
-        several = " or a multiple of it" * signature.is_batched
-        raise RequestError(f"the body has {len(body)} bytes; expected {one}{several}")
-    shape = (info.shape[0] * items, *info.shape[1:]) if items > 1 else info.shape
+    several, rest = divmod(len(body), one)
+    if rest or not several or (several > 1 and not signature.is_batched):
+        more = " or a multiple of it" * signature.is_batched
+        raise RequestError(f"the body has {len(body)} bytes; expected {one}{more}")
+    shape = (info.shape[0] * several, *info.shape[1:]) if several > 1 else info.shape
+    items = signature.count_items({info.name: shape})
     array = _as_array(body, 0, len(body), info, shape)
     return InferRequest({info.name: array}, items, _chosen(names, signature, is_binary=True))
 

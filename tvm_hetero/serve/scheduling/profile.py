@@ -20,13 +20,13 @@ many it really uses.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.util.quote import quote
+from tvm_hetero.util.sliding_window import SlidingWindow
 from tvm_hetero.util.statistics import quantile
 
 QUANTILE = 0.9
@@ -66,7 +66,7 @@ class ModelTimes:
             )
         self.predicted = tuple(predicted)
         self.switch = switch
-        self._samples: dict[_CellKey, deque[float]] = {}
+        self._samples: dict[_CellKey, SlidingWindow] = {}
         self._values: dict[_CellKey, float] = {}
         self._margins: dict[_CellKey, float] = {}
         self._rows: dict[int, tuple[Pace, ...]] = {}
@@ -83,10 +83,12 @@ class ModelTimes:
                 f"{seconds} s of {items} items on {places}"
             )
         key = (items, places)
-        if key not in self._samples and len(self._samples) >= MOST_CELLS:
-            self._forget_one()
-        window = self._samples.setdefault(key, deque(maxlen=WINDOW))
-        window.append(seconds)
+        window = self._samples.get(key)
+        if window is None:
+            if len(self._samples) >= MOST_CELLS:
+                self._forget_one()
+            window = self._samples[key] = SlidingWindow(WINDOW)
+        window.add(seconds)
         self._least[items] = min(seconds, self._least.get(items, math.inf))
         self._faith = min(1.0, max(self._faith, seconds / self._predicted(*key)))
         self._update(key)
@@ -109,7 +111,7 @@ class ModelTimes:
             self._faith *= _DOUBT
             self._change()
         for key in keys:
-            self._samples[key].popleft()
+            self._samples[key].drop_oldest()
             if self._samples[key]:
                 self._update(key)
             else:
@@ -123,11 +125,11 @@ class ModelTimes:
         self._least.pop(key[0], None)
 
     def _update(self, key: _CellKey) -> None:
-        window = sorted(self._samples[key])
-        value = quantile(window, QUANTILE)
+        window = self._samples[key]
+        value = window.quantile(QUANTILE)
         if len(window) < FEW:
-            value = max(window[-1], self._guess(*key))
-        margin, grain = value - quantile(window, 0.5), _GRAIN * value
+            value = max(window.largest, self._guess(*key))
+        margin, grain = value - window.quantile(0.5), _GRAIN * value
         for kept, new in ((self._values, value), (self._margins, margin)):
             if key not in kept or abs(new - kept[key]) > grain:
                 kept[key] = new

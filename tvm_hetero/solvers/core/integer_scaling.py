@@ -60,6 +60,7 @@ def choose(
     horizon: float,
     most: float = math.inf,
     error: float = FINE,
+    least: float = 0.0,
 ) -> Ticks:
     """Choose a resolution (see the head of this file).
 
@@ -70,6 +71,7 @@ def choose(
     horizon : about the value of the objective, s; a lower bound of it is best.
     most : a value of the objective that is already known, s.
     error : the part of the horizon that all rounding together may make.
+    least : no fewer ticks a second than that, as far as 2^40 ticks allow, though few would do.
     """
     counted = {s for s in durations if 0 < s < math.inf and s <= most}
     values = np.array(sorted(counted), dtype=np.float64)
@@ -78,12 +80,14 @@ def choose(
     size = horizon if horizon > 0 else float(values.max())
     finest = _MOST_TICKS / max(size, min(most, float(values.sum())))
     exponent = math.ceil(-math.log10(float(values.max())))
+    if least > 0:
+        exponent = max(exponent, math.ceil(math.log10(least)))
     while 10.0**exponent < finest:
         resolution = Ticks(10.0**exponent, activities * _error(values, 10.0**exponent))
         if resolution.slack <= error * size * resolution.per_second:
             return resolution
         exponent += 1
-    wanted = min(finest, activities / (error * size))
+    wanted = min(finest, max(least, activities / (error * size)))
     return Ticks(wanted, activities * _error(values, wanted))
 
 

@@ -21,7 +21,7 @@ from tvm_hetero.solvers.core.integer_scaling import COARSE, FINE, Ticks, choose
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.core.score import within_limit
 from tvm_hetero.solvers.cpsat.model import BatchModel
-from tvm_hetero.solvers.cpsat.spending import THOUSANDTHS, Spending
+from tvm_hetero.solvers.cpsat.spending import Spending, bound_spending
 from tvm_hetero.solvers.cpsat.symmetry_breaking import (
     add_orderings,
     rename_devices,
@@ -219,23 +219,16 @@ def _set_objective(model: BatchModel, problem: Problem) -> bool:
     if problem.objective.kind == "latency":
         model.model.minimize(model.makespan)
         return problem.batch == 1
-    spending = Spending(model, problem)
+    spending = Spending(model, problem, model.makespan)
     model.model.minimize(sum(spending.terms()))
     return problem.batch == 1 and spending.whole
 
 
 def _bound(problem: Problem, ticks: Ticks, bound: float) -> float:
     """What CP-SAT's bound proves: every time in it may be rounded up by `ticks.slack`."""
-    kind = problem.objective.kind
-    if kind == "latency":
+    if problem.objective.kind == "latency":
         return ticks.bound(bound)
-    devices = problem.platform.devices
-    if kind == "cost":
-        unit, rates = 3600.0, sum(device.price or 0.0 for device in devices)
-    else:
-        unit = 1.0
-        rates = sum(max(device.watts or 0.0, device.idle_watts) * 2 for device in devices)
-    return max(0.0, (bound / THOUSANDTHS - rates * ticks.slack) / ticks.per_second / unit)
+    return bound_spending(problem, ticks, bound)
 
 
 def _exact_times(

@@ -240,30 +240,6 @@ class BatchModel:
         """The same of one part."""
         return [(v, d) for d in self._on.get(resource, ()) if (v, d) in self.x]
 
-    def busy(self, d: int) -> cp_model.LinearExpr | int:
-        """Ticks for which a device is busy: executions, and hops if it has no copy engine."""
-        return sum(self._loads.get(d, []))
-
-    def worked(self, d: int) -> cp_model.LinearExpr | int:
-        """The same of a team: it is busy with what keeps its cores busy."""
-        runs = [self.run(v, d) * x for (v, place), x in self.x.items() if place == d]
-        if not self.instance.problem.platform.devices[d].overlap:
-            runs += [self.hop(t, hop) * y for (t, hop), y in self.y.items() if d in hop]
-        return sum(runs)
-
-    def while_used(self, d: int) -> cp_model.IntVar | None:
-        """A variable that is at least T if the device is in use; None if it never can be."""
-        users = [x for (_, place), x in self.x.items() if place == d]
-        users += [present for (_, hop), present in self.y.items() if d in hop]
-        if not users:
-            return None
-        used = self.model.new_bool_var(f"in use {d}")
-        for user in users:
-            self.model.add_implication(user, used)
-        lasting = self.model.new_int_var(0, self.horizon, f"z{d}")
-        self.model.add(lasting >= self.makespan).only_enforce_if(used)
-        return lasting
-
     def hint(
         self,
         placement: Sequence[int],

@@ -23,7 +23,7 @@ a cold annealing after them to 8.87e-5. What all of it reaches there is printed 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -67,7 +67,8 @@ def improve_near(
     for _ in range(rounds if width > 0 else 0):
         if now() >= deadline:
             break
-        ideals = ideals_near(blocks, chain_of(blocks, best), rng, width)
+        chain = chain_of(blocks, best)
+        ideals = ideals_near(blocks, chain, rng, width, lambda: now() >= deadline)
         family = IdealFamily(instance, blocks, ideals, nested=False)
         try:
             found, _ = best_plan(instance, family, value, deadline)
@@ -100,15 +101,24 @@ def chain_of(blocks: Blocks, plan: Sequence[int]) -> list[int]:
     return chain
 
 
-def ideals_near(blocks: Blocks, chain: Sequence[int], rng: random.Random, width: int) -> BoolArray:
-    """Ideals around a chain (see the head of this file) by rising size: (ideals, blocks)."""
+def ideals_near(
+    blocks: Blocks,
+    chain: Sequence[int],
+    rng: random.Random,
+    width: int,
+    is_late: Callable[[], bool] = lambda: False,
+) -> BoolArray:
+    """Ideals around a chain (see the head of this file) by rising size: (ideals, blocks).
+
+    Once it is late no more are looked for; those of the chain are among them in any case.
+    """
     needs = [sum(1 << a for a in row) for row in blocks.before]
     found = set(chain)
     for s in range(max(1, len(chain) - _SPAN)):
         low, high = chain[s], chain[min(s + _SPAN, len(chain) - 1)]
         inside = [b for b in range(len(blocks)) if (high & ~low) >> b & 1]
         level = [low]
-        while level:
+        while level and not is_late():
             bigger = {
                 ideal | 1 << b
                 for ideal in level

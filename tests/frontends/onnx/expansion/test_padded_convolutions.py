@@ -10,6 +10,8 @@ import pytest
 from onnx import helper
 
 from tests.frontends.onnx.running import assert_same, typed_model
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
@@ -72,3 +74,23 @@ def test_other_padding_stays_before_it(pads: np.ndarray, how: dict[str, Any]) ->
     source = model(pads, **how)
     assert [node.op_type for node in expanded(source)] == ["Pad", "Conv"]
     assert_same(source, IMAGE)
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose", "QLinearConv"])
+def test_a_bias_of_another_length_is_refused_not_repeated(operator: str) -> None:
+    """Whose weights are for 6 output channels, of 3 groups where they are transposed."""
+    codes = {"x": np.zeros((1, 4, 9, 8), np.uint8)}
+    constants: dict[str, np.ndarray] = {"w": np.ones((6, 4, 3, 3), np.float32)}
+    operands, attributes = ["x", "w", "b"], {}
+    if operator == "ConvTranspose":
+        constants["w"], attributes = np.ones((6, 2, 3, 3), np.float32), {"group": 3}
+        codes = {"x": np.zeros((1, 6, 9, 8), np.float32)}
+    if operator == "QLinearConv":
+        constants["w"] = constants["w"].astype(np.uint8)
+        constants |= {"s": np.array(0.5, np.float32), "z": np.array(0, np.uint8)}
+        operands = ["x", "s", "z", "w", "s", "z", "s", "z", "b"]
+    feeds = IMAGE if operator == "Conv" else codes
+    constants["b"] = np.ones(1, np.int32 if operator == "QLinearConv" else np.float32)
+    node = helper.make_node(operator, operands, ["y"], **attributes)
+    with pytest.raises(ModelError, match=r"has a bias of \[1\] for 6 output channels"):
+        from_onnx(typed_model([node], feeds, constants, opset=13))

@@ -78,3 +78,13 @@ def test_products_with_weights_of_a_table_of_values(kind: int) -> None:
     ]
     sizes = {"K": depth, "N": rows, "block_size": block, "quant_type": kind}
     assert_same(*one_node("MatMulBnb4", operands, constants=(1, 2), **sizes), rtol=1e-4)
+
+
+def test_an_axis_of_blocks_that_is_not_there_is_refused() -> None:
+    d = Draw()
+    table = d.generator.integers(0, 256, (10, 64)).astype(np.uint8)
+    operands = [table, d.below(10, 2, 3), d.scales(10, 4)]
+    given = {"bits": 8, "block_size": 16, "quantize_axis": 3}
+    model, _ = one_node("GatherBlockQuantized", operands, constants=(0, 2), **given)
+    with pytest.raises(ModelError, match="names axis 3, and there are 2 dimensions"):
+        rewritten(model)

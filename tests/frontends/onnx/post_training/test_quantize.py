@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
+import time
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,6 +31,8 @@ from tvm_hetero.frontends.onnx.post_training import (
     quantize_model,
 )
 from tvm_hetero.frontends.onnx.post_training import quantize as quantize_file
+from tvm_hetero.frontends.onnx.post_training.nodes_alone import nodes_alone
+from tvm_hetero.processes import signals
 
 RNG = np.random.default_rng(0)
 IMAGE = (1, 3, 10, 10)
@@ -107,6 +114,8 @@ def test_what_onnx_runtime_cannot_run_is_refused(
     nodes = [quantizable_nodes(prepared)[0].name]
     with pytest.raises(ModelError, match=r"cannot quantise the model .*Got: 2 Expected: 4"):
         quantize_model(prepared, [{"x": draw(1, 2)}], nodes)
+    with pytest.raises(ModelError, match=r"cannot run the model .*Got: 2 Expected: 4"):
+        float_outputs(prepared, [{"x": draw(1, 2)}])
     monkeypatch.setattr(quantize_file, "_LARGEST_WEIGHTS", 100)
     with pytest.raises(ModelError, match=r"the model's weights are .* at most 100 B"):
         quantize_model(prepared, [{"x": draw(*IMAGE)}], nodes)
@@ -128,6 +137,59 @@ def test_a_child_that_dies_takes_nothing_with_it(
     with pytest.raises(ModelError, match=r"does not survive it .it crashed with SIGABRT"):
         quantize_model(prepared, [{"x": draw(*IMAGE)}], ["any"])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_leaves_no_copies_of_weights(
+    prepared: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Even where the thread that waits for the child does not get to tidy up."""
+
+    def interrupt(*given: Any) -> bytes:
+        (given[-1] / "weights").write_bytes(b"1")
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+        return b""
+
+    def work() -> None:
+        signals.make_watch().begin()
+        thread = threading.Thread(target=quantize_model, args=(prepared, [], ["any"]), daemon=True)
+        try:
+            thread.start()
+            thread.join()
+        except signals.Interrupted:
+            signals.the_watch().leave()  # type: ignore[union-attr]
+
+    monkeypatch.setattr(quantize_file, "_in_child", lambda work, *_: work())
+    monkeypatch.setattr(quantize_file, "_quantized", interrupt)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        process = os.fork()
+    if process == 0:
+        try:
+            work()
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 128 + signal.SIGTERM
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_answer_that_is_no_array_is_an_error_of_ours(
+    prepared: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quantize_file, "_outputs", lambda *_: [b"nothing"])
+    with pytest.raises(ModelError, match="is no array of numbers"):
+        float_outputs(prepared, [{"x": draw(*IMAGE)}])
+
+
+def test_a_channel_of_the_least_numbers_has_a_scale() -> None:
+    weights = draw(8, 3, 1, 1)
+    weights[2] = np.float32(1e-44)
+    model = make([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": IMAGE}, ["y"], {"w": weights})
+    with np.errstate(all="raise", under="ignore"):
+        codes = nodes_alone(model, list(model.graph.node)).codes
+    scales = {t.name: onnx.numpy_helper.to_array(t) for t in codes.graph.initializer}
+    assert (scales["t0"] > 0).all() and not scales["w0"][2].any() and scales["w0"][3].any()
 
 
 @pytest.mark.parametrize(

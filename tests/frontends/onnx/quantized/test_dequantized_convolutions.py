@@ -14,6 +14,8 @@ from onnx import helper
 from tests.frontends.onnx.contributed import Draw, number
 from tests.frontends.onnx.models import run
 from tests.frontends.onnx.running import compute, typed_model
+from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
 
@@ -153,6 +155,26 @@ def test_a_result_that_others_read_too_stays_numbers() -> None:
     np.testing.assert_allclose(outputs[1][1], outputs[0][1], rtol=1e-5, atol=1e-4)
 
 
+def test_a_result_that_a_branch_reads_too_stays_numbers() -> None:
+    model, feeds = Qdq().model()
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["c"], [name])],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)],
+        )
+        for name, kind in (("then", "Relu"), ("else", "Neg"))
+    }
+    model.graph.node.append(helper.make_node("If", ["hold"], ["z"], **branches))
+    model.graph.input.append(helper.make_tensor_value_info("hold", onnx.TensorProto.BOOL, []))
+    model.graph.output.append(helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, None))
+    assert "QLinearConv" not in operators(model)
+    given = feeds | {"hold": np.array(True)}
+    want, got = run(model, given), compute(model, given)
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -166,4 +188,41 @@ def test_other_convolutions_stay_as_they_are(change: dict[str, np.ndarray]) -> N
     for tensor in model.graph.initializer:
         if tensor.name in change:
             tensor.CopyFrom(onnx.numpy_helper.from_array(change[tensor.name], tensor.name))
+    assert "Conv" in operators(model)
+
+
+@pytest.mark.parametrize(("value", "axis"), [("weights", 4), ("weights", -5), ("bias", 1)])
+def test_an_axis_that_is_not_there_is_refused_not_wrapped_around(value: str, axis: int) -> None:
+    model, _ = Qdq(by_channel=True).model()
+    (node,) = (node for node in model.graph.node if node.output[0] == value)
+    node.attribute[0].i = axis
+    with pytest.raises(ModelError, match=rf"names axis {axis}, and there are"):
+        from_onnx(model)
+
+
+@pytest.mark.parametrize("bias", ["numbers", "codes"])
+def test_a_bias_of_another_length_is_refused_not_repeated(bias: str) -> None:
+    model, _ = Qdq(bias=bias).model()
+    (given,) = (t for t in model.graph.initializer if t.name in ("b", "bn"))
+    one = onnx.numpy_helper.to_array(given)[:1]
+    given.CopyFrom(onnx.numpy_helper.from_array(one, given.name))
+    with pytest.raises(ModelError, match=r"cannot reshape array of size 1 into shape .32"):
+        from_onnx(model)
+
+
+def test_a_bias_that_int32_does_not_hold_beside_the_sums_is_added_behind() -> None:
+    model, feeds = Qdq(quantized=False).model()
+    (given,) = (t for t in model.graph.initializer if t.name == "b")
+    large = np.full(OUTPUTS, 2**31 - 1, np.int32)
+    given.CopyFrom(onnx.numpy_helper.from_array(large, "b"))
+    (want,), (got,) = run(model, feeds), compute(model, feeds)
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_scales_whose_product_float32_does_not_hold_multiply_one_after_the_other() -> None:
+    model, _ = Qdq(quantized=False, bias="none").model()
+    scales = {"xs": np.float32(1e-20), "ws": np.float32(1e-20)}
+    for tensor in model.graph.initializer:
+        if tensor.name in scales:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(scales[tensor.name], tensor.name))
     assert "Conv" in operators(model)

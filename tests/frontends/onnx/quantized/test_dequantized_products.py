@@ -12,6 +12,7 @@ from onnx import NodeProto, helper
 from tests.frontends.onnx.contributed import Draw, number
 from tests.frontends.onnx.models import run
 from tests.frontends.onnx.running import compute, typed_model
+from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
@@ -94,6 +95,13 @@ def test_scales_along_the_sum_and_factors_stay_as_they_are(
 ) -> None:
     model, _ = pair(product, codes(*shape), Draw().scales(shape[axis]), axis=axis)
     assert "MatMulInteger" not in operators(model)
+
+
+@pytest.mark.parametrize("axis", [3, -3])
+def test_an_axis_that_is_not_there_is_refused_not_wrapped_around(axis: int) -> None:
+    model, _ = pair(matmul(), codes(DEPTH, COLUMNS), Draw().scales(COLUMNS), axis=axis)
+    with pytest.raises(ModelError, match=rf"names axis {axis}, and there are 2"):
+        from_onnx(model)
 
 
 def test_a_chain_of_codes_reads_each_value_once() -> None:

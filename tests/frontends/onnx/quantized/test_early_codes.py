@@ -80,6 +80,45 @@ def test_what_would_be_written_twice_stays(others: list[NodeProto]) -> None:
     assert kinds.index("Concat") < kinds.index("QuantizeLinear")
 
 
+def test_what_an_inner_graph_reads_stays_there() -> None:
+    """A Loop captures the codes that it starts from; they equal others, and become those."""
+    start = onnx.helper.make_tensor_value_info
+    body = helper.make_graph(
+        [node("Identity", "go", "on"), node("Max", "state k", "next")],
+        "body",
+        [
+            start("i", onnx.TensorProto.INT64, []),
+            start("go", onnx.TensorProto.BOOL, []),
+            start("state", onnx.TensorProto.UINT8, None),
+        ],
+        [
+            start("on", onnx.TensorProto.BOOL, []),
+            start("next", onnx.TensorProto.UINT8, (1, 4, 6, 6)),
+        ],
+    )
+    nodes = [node("QuantizeLinear", "p s z", "y"), node("DequantizeLinear", "y s z", "d"),
+             node("QuantizeLinear", "p s z", "k")]  # fmt: skip
+    loop = helper.make_node("Loop", ["two", "", "k"], ["last"], body=body)
+    constants = {**CONSTANTS, "two": np.array(2, np.int64)}
+    del constants["t"]
+    feeds = {"a": FEEDS["a"]}
+    model = typed_model([ABS[0], *nodes, loop], feeds, constants)
+    graph = OnnxGraph(model)
+    quantize_early(graph)
+    assert [n.op_type for n in graph.nodes].count("QuantizeLinear") == 1
+    for found, expected in zip(run(graph.to_model(), feeds), run(model, feeds), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_codes_of_an_input_are_not_made_before_a_pool() -> None:
+    """No kernel makes an input that could write its codes, and there are more of them."""
+    pool = node("MaxPool", "a", "n", kernel_shape=[3, 3], strides=[3, 3])
+    model = typed_model([pool, CODES], {"a": FEEDS["a"]}, {k: CONSTANTS[k] for k in "sz"})
+    graph = OnnxGraph(model)
+    quantize_early(graph)
+    assert [n.op_type for n in graph.nodes] == ["MaxPool", "QuantizeLinear"]
+
+
 @pytest.mark.parametrize(
     ("bounded", "zero", "left"),
     [

@@ -12,14 +12,15 @@ operands, where it is in the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 from tvm_hetero.frontends.onnx.model.tensors import describe
 from tvm_hetero.util.untrusted_names import printable
@@ -94,7 +95,13 @@ class _CountedRead:
         return [int(n) for n in self.graph.array(self.operand(position)).ravel()]
 
     def axis_of(self, default: int, rank: int) -> int:
-        return int(attribute(self.node, "axis", default)) % rank
+        return checked_axis(self.refuse, int(attribute(self.node, "axis", default)), rank)
+
+    def axes_of(self, axes: Iterable[int], rank: int) -> set[int]:
+        return {checked_axis(self.refuse, axis, rank) for axis in axes}
+
+    def refuse(self, why: str) -> NoReturn:
+        raise ModelError(f"{describe(self.node)} {why}.")
 
 
 Rule = Callable[[_CountedRead], CountedAxis | None]
@@ -184,11 +191,11 @@ def _with_or_without_axes(r: _CountedRead) -> CountedAxis | None:
     if at is None or axes is None:
         return None
     if r.node.op_type == "Squeeze":
-        gone = {axis % r.rank(0) for axis in axes}
+        gone = r.axes_of(axes, r.rank(0))
         less = sum(axis < at.axis for axis in gone)
         return None if at.axis in gone else CountedAxis(at.axis - less, at.number)
     rank = r.rank(0) + len(axes)
-    new = {axis % rank for axis in axes}
+    new = r.axes_of(axes, rank)
     old = [axis for axis in range(rank) if axis not in new]
     return CountedAxis(old[at.axis], at.number)
 
@@ -225,8 +232,7 @@ def _sliced(r: _CountedRead) -> CountedAxis | None:
     at, starts, axes = r.at(0), r.numbers(1), r.numbers(3)
     if at is None or starts is None:
         return None
-    rank = r.rank(0)
-    sliced = {n % rank for n in (range(len(starts)) if axes is None else axes)}
+    sliced = r.axes_of(range(len(starts)) if axes is None else axes, r.rank(0))
     return None if at.axis in sliced else at
 
 
@@ -274,7 +280,7 @@ def _reduced(r: _CountedRead) -> CountedAxis | None:
     at, axes = r.at(0), r.numbers(1, "axes")
     if at is None or axes is None:
         return None
-    gone = {axis % r.rank(0) for axis in axes}
+    gone = r.axes_of(axes, r.rank(0))
     if at.axis in gone or not gone:
         return None
     kept = bool(attribute(r.node, "keepdims", 1))

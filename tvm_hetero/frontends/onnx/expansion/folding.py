@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import onnx
+from numpy.lib.array_utils import normalize_axis_index
 from onnx import NodeProto, TensorProto, TypeProto
 from onnx.reference import ReferenceEvaluator
 
@@ -285,6 +286,6 @@ def _by_numpy(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
 
 def _one_hot(indices: np.ndarray, depth: int, values: np.ndarray, node: NodeProto) -> np.ndarray:
     wrapped = np.where(indices < 0, indices + depth, indices)
-    axis = int(attribute(node, "axis", -1)) % (indices.ndim + 1)
+    axis = normalize_axis_index(int(attribute(node, "axis", -1)), indices.ndim + 1)
     places = np.arange(depth).reshape([-1, *[1] * (indices.ndim - axis)])
     return np.where(np.expand_dims(wrapped, axis) == places, values[1], values[0])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
+from tvm_hetero.frontends.onnx.expansion.channel_bias import check_bias
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.windows import rewrite_same_pads
@@ -26,6 +27,7 @@ def rewrite_convolution(r: Rewriting) -> bool:
 
     Pads that follow from shapes are written out first.
     """
+    check_bias(r, r.operand(2), r.inputs[1])
     pad = r.maker(r.inputs[0])
     if r.attribute("auto_pad", "NOTSET") != "NOTSET":
         return rewrite_same_pads(r)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 
 @rewrites("Identity")
@@ -82,7 +83,7 @@ def rewrite_concat(r: Rewriting) -> bool:
 def rewrite_split(r: Rewriting) -> bool:
     """Cut a tensor along an axis."""
     dims = r.dims(r.inputs[0])
-    axis = int(r.attribute("axis", 0)) % max(len(dims), 1)
+    axis = checked_axis(r.refuse, int(r.attribute("axis", 0)), len(dims))
     single = not r.operand(1)
     sizes = [1] * dims[axis] if single else _sizes(r, dims[axis])
     ends = np.cumsum([0, *sizes])

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_hetero.frontends.onnx.expansion.channel_bias import check_bias
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.model.axes import checked_axis
@@ -78,6 +79,7 @@ def _leave_out_windows(r: Rewriting) -> bool:
 @rewrites("ConvTranspose")
 def rewrite_output_shape(r: Rewriting) -> bool:
     """Write out the pads that make the shape that the node asks for (`model.transposed_pads`)."""
+    check_bias(r, r.operand(2), r.inputs[1], transposed=True)
     lengths, kernel = (r.dims(name)[2:] for name in r.inputs[:2])
     try:
         pads = transposed_pads(r.node, lengths, kernel)

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.microsoft.forms import ADVICE, contributed
+from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 _Array = np.ndarray[Any, Any]
 
@@ -87,7 +88,7 @@ def rewrite_gather_block_quantized(r: Rewriting) -> None:
     data, scale = r.constant_of(0, "table"), r.constant_of(2, "scales")
     is_packed = r.element_type(r.inputs[0]) == TensorProto.UINT8 and bits < 8
     codes = unpack(data, bits, data.shape[-1] * 8 // bits) if is_packed else data
-    axis = int(r.attribute("quantize_axis", 1)) % codes.ndim
+    axis = checked_axis(r.refuse, int(r.attribute("quantize_axis", 1)), codes.ndim)
     group = np.arange(codes.shape[axis]) // block
     zero = _table_zeros(r, scale.shape, bits, is_packed=is_packed)
     numbers = codes.astype(np.float32) - np.take(zero, group, axis)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 from onnx import NodeProto, ValueInfoProto
 
-from tvm_hetero.frontends.onnx.model.mutable_graph import node_reads
+from tvm_hetero.frontends.onnx.model.inner_graphs import node_reads
 from tvm_hetero.util.untrusted_names import printable
 
 _FEW = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.model.inner_graphs import names_within, node_reads, rename_reads
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.made_bytes import MadeBytes, pay_for_views
 from tvm_hetero.frontends.onnx.model.native_calls import INFERENCE, call_native
@@ -81,7 +81,7 @@ class OnnxGraph:
         self.choices: dict[str, tuple[str, ...]] = {}
         # From where names of a base are looked for: an unrolled loop asks for thousands of each.
         self._numbered: dict[str, int] = {}
-        self._taken = set(_names(model.graph)) | set(self.constants)
+        self._taken = set(names_within(model.graph)) | set(self.constants)
         self._taken.update(i.name for i in model.graph.input)
 
     @cached_property
@@ -129,10 +129,13 @@ class OnnxGraph:
         return name in self.constants and element_type(self.constants[name]) in FLOATS
 
     def consumers(self) -> dict[str, list[NodeProto]]:
-        """Return, for each value, the nodes that read it, once per reading operand."""
+        """Return, for each value, the nodes that read it, once for each time that they do.
+
+        A node whose inner graphs read a value is one of them.
+        """
         readers: dict[str, list[NodeProto]] = defaultdict(list)
         for node in self.nodes:
-            for name in node.input:
+            for name in node_reads(node):
                 readers[name].append(node)
         return readers
 
@@ -160,11 +163,9 @@ class OnnxGraph:
 
     def rename_uses(self, renamed: dict[str, str]) -> None:
         """Let every reader of a key of `renamed` read its (final) value instead."""
-        for node in self.nodes:
-            for position, name in enumerate(node.input):
-                while name in renamed:
-                    name = renamed[name]
-                node.input[position] = name
+        if renamed:
+            for node in self.nodes:
+                rename_reads(node, renamed)
 
     def keep_marks(self, old: str, new: str) -> None:
         """Let what has been stated of a value hold of its new name."""
@@ -287,34 +288,6 @@ def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
         if candidate.name == name:
             return onnx.helper.get_attribute_value(candidate)
     return default
-
-
-def number(node: NodeProto, name: str, default: float) -> float:
-    """Return a numeric attribute of a node, or `default` where it is not given."""
-    value = attribute(node, name, default)
-    if not isinstance(value, int | float):
-        raise ModelError(
-            f"The attribute '{name}' of node '{printable(node.name)}' ({printable(node.op_type)}) "
-            "is no number. Export the model again."
-        )
-    return float(value)
-
-
-def _names(graph: onnx.GraphProto) -> Iterator[str]:
-    """Yield the names of all values that a graph, or one within it, makes."""
-    yield from (value.name for value in graph.input)
-    yield from (tensor.name for tensor in graph.initializer)
-    for node in graph.node:
-        yield from node.output
-        yield from (name for a in node.attribute if a.HasField("g") for name in _names(a.g))
-
-
-def node_reads(node: NodeProto) -> Iterator[str]:
-    """Yield the names of all values that a node reads, or a graph within it."""
-    yield from node.input
-    for graph in (a.g for a in node.attribute if a.HasField("g")):
-        yield from (name for inner in graph.node for name in node_reads(inner))
-        yield from (value.name for value in graph.output)
 
 
 def _copy(node: NodeProto) -> NodeProto:

@@ -18,6 +18,7 @@ from tvm_hetero.frontends.onnx.post_training.prepare import (
 from tvm_hetero.frontends.onnx.post_training.quantize import (
     float_outputs,
     quantize_model,
+    refuse_large,
     require_quantizer,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "prepare_model",
     "quantizable_nodes",
     "quantize_model",
+    "refuse_large",
     "require_quantizer",
 ]

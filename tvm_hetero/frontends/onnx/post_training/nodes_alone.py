@@ -21,6 +21,8 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
 
 _SCALE, _ZERO = np.float32(1 / 64), np.uint8(128)
 _MOST = 127
+# Of weights: what divides has to be a number, times `_SCALE` too.
+_LEAST_SCALE = np.finfo(np.float32).tiny / _SCALE
 
 
 @dataclass(frozen=True)
@@ -141,5 +143,5 @@ def _codes(weights: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """Return signed bytes and their scales, one by output."""
     others = tuple(i for i in range(weights.ndim) if i != axis)
     most = np.abs(weights).max(axis=others, keepdims=True)
-    scales = (np.where(most > 0, most, 1) / _MOST).astype(np.float32)
+    scales = np.maximum(np.where(most > 0, most, 1) / _MOST, _LEAST_SCALE).astype(np.float32)
     return np.round(weights / scales).astype(np.int8), scales.reshape(-1)

@@ -34,12 +34,13 @@ from tvm_hetero.frontends.onnx.post_training.prepare import QUANTIZED_TYPES
 from tvm_hetero.platform.host import read_free_memory
 from tvm_hetero.processes.forked_child import Section
 from tvm_hetero.processes.step_notes import note_step
+from tvm_hetero.util.leftovers import temporary_folder
 from tvm_hetero.util.units import format_bytes
 from tvm_hetero.util.untrusted_names import printable
 
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 
-_PHASE = "quantisation by ONNX Runtime"
+_PHASE, _RUN = "quantisation by ONNX Runtime", "ONNX Runtime"
 # What ONNX Runtime has besides what a child that imports may use, at least, and CPU time a step.
 _LEAST_MEMORY = 2 << 30
 _STEP_SECONDS = 120.0
@@ -91,13 +92,14 @@ def quantize_model(
         ONNX Runtime refuses the model or does not survive it, or it is too large.
     """
     require_quantizer()
-    _refuse_large(model)
-    with tempfile.TemporaryDirectory(prefix="tvm_hetero_quantize_") as folder:
+    refuse_large(model)
+    with temporary_folder("tvm_hetero_quantize_") as folder:
 
         def work() -> list[Section]:
-            tempfile.tempdir = folder  # of this child alone, which may end before it has tidied up
-            with _refusals():
-                return [_quantized(model, inputs, nodes, Path(folder))]
+            # Of this child alone, which may end before it has tidied up.
+            tempfile.tempdir = str(folder)
+            with _refusals("quantise"):
+                return [_quantized(model, inputs, nodes, folder)]
 
         (section,) = _in_child(work, model, limits)
     try:
@@ -115,19 +117,36 @@ def float_outputs(
         As of `quantize_model`.
     """
     require_quantizer()
-    _refuse_large(model)
+    refuse_large(model)
 
     def work() -> list[Section]:
-        with _refusals():
+        with _refusals("run"):
             return _outputs(model, inputs)
 
     sections = _in_child(work, model, limits)
-    arrays = [np.load(io.BytesIO(section), allow_pickle=False) for section in sections]
+    arrays = [_array(section) for section in sections]
     count = len(arrays) // max(1, len(inputs))
     return [arrays[i * count : (i + 1) * count] for i in range(len(inputs))]
 
 
-def _refuse_large(model: onnx.ModelProto) -> None:
+def _array(section: Section) -> np.ndarray[Any, Any]:
+    """Return what a child has written as .npy."""
+    try:
+        return np.asarray(np.lib.format.read_array(io.BytesIO(section), allow_pickle=False))
+    except (ValueError, EOFError):
+        raise ModelError(
+            f"an output that {_RUN} gave is no array of numbers; please report it"
+        ) from None
+
+
+def refuse_large(model: onnx.ModelProto) -> None:
+    """Refuse a model that is too large to be quantised.
+
+    Raises
+    ------
+    ModelError
+        Its weights are more than one file holds.
+    """
     size = sum(byte_size(t.data_type, math.prod(t.dims), what) for what, t in all_tensors(model))
     if size > _LARGEST_WEIGHTS:
         raise ModelError(
@@ -146,8 +165,8 @@ def _in_child(work: Any, model: onnx.ModelProto, limits: OnnxLimits) -> list[Sec
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """Say of what ONNX Runtime raises that it refuses the model."""
+def _refusals(doing: str) -> Iterator[None]:
+    """Say of what ONNX Runtime raises that it cannot do something with the model."""
     try:
         yield
     except MemoryError:
@@ -155,7 +174,7 @@ def _refusals() -> Iterator[None]:
     except Exception as error:
         reason = printable(" ".join(str(error).split()), 300)
         raise ModelError(
-            f"ONNX Runtime cannot quantise the model ({type(error).__name__}: {reason}); leave the "
+            f"ONNX Runtime cannot {doing} the model ({type(error).__name__}: {reason}); leave the "
             "precision at float32, or take bfloat16"
         ) from None
 
@@ -213,13 +232,13 @@ def _outputs(model: onnx.ModelProto, inputs: Sequence[Arrays]) -> list[Section]:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    note_step("ONNX Runtime", "The model")
+    note_step(_RUN, "The model")
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     sections: list[Section] = []
     for i, values in enumerate(inputs):
-        note_step("ONNX Runtime", f"Input {i}")
+        note_step(_RUN, f"Input {i}")
         for array in session.run(None, dict(values)):
             held = io.BytesIO()
             np.lib.format.write_array(held, np.asarray(array), allow_pickle=False)

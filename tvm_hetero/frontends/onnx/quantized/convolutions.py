@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from tvm_hetero.frontends.onnx.expansion.channel_bias import check_bias
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.windows import pads_of_window
@@ -80,6 +81,7 @@ def add_quantized_convolution(
         As `Rewriting.add` takes them.
     """
     weights, rank = r.operand(3), r.rank(r.operand(3))
+    check_bias(r, r.operand(8), weights)
     sides = (r.inputs[0], r.operand(2)), (weights, r.operand(5))
     filters = None if r.attribute("channels_last", 0) else _filters(r, *sides)
     if filters is None:

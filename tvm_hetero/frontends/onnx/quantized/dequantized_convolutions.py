@@ -19,24 +19,32 @@ from onnx import NodeProto, helper
 
 from tvm_hetero.frontends.onnx.model.byte_weights import byte_filters
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
-from tvm_hetero.frontends.onnx.quantized.dequantized_products import Dequantized, dequantized
+from tvm_hetero.frontends.onnx.quantized.dequantized import (
+    Dequantized,
+    dequantized,
+    scale_of_sums,
+)
+from tvm_hetero.frontends.onnx.quantized.plain_codes import CODES, plain_codes
 
 _FLOAT = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
 _WINDOW = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 # How far the scale of a bias may be from that of the sums, relatively: two roundings.
 _SAME = 3e-7
+# Sums of as many products as `byte_filters` takes are below 2^30; int32 holds them with this bias.
+_MOST_BIAS = 1 << 30
 
 
 @dataclass(frozen=True)
 class _Operands:
     """Both sides, the bias in codes ('' for none), and one of numbers that is added behind.
 
-    ``filters`` are the weights less their zero points.
+    ``filters`` are the weights less their zero points, sums are multiplied by ``factor``.
     """
 
     x: Dequantized
     weights: Dequantized
     filters: np.ndarray
+    factor: np.ndarray
     bias: str
     added: str
 
@@ -69,44 +77,39 @@ def _operands(graph: OnnxGraph, makers: dict[str, NodeProto], node: NodeProto) -
     if node.domain or node.op_type != "Conv":
         return None
     x, weights = (dequantized(graph, makers.get(name)) for name in node.input[:2])
-    if x is None or weights is None or not _is_of_image(graph, x):
+    if x is None or weights is None or x.scale.size != 1:
         return None
-    filters = _filters(graph, makers[node.input[1]], weights)
-    if filters is None:
+    if not x.zero or graph.array(x.zero).dtype not in CODES:
+        return None
+    filters, factor = _filters(graph, weights), scale_of_sums(x, weights)
+    if filters is None or factor is None:
         return None
     given = node.input[2] if len(node.input) > 2 else ""
-    codes = _bias(graph, makers.get(given), x, weights)
-    return _Operands(x, weights, filters, codes, "" if codes else given)
+    codes = _bias(graph, makers.get(given), factor, len(filters))
+    return _Operands(x, weights, filters, factor, codes, "" if codes else given)
 
 
-def _is_of_image(graph: OnnxGraph, x: Dequantized) -> bool:
-    """Whether an image has one scale and one zero point."""
-    return x.scale.size == 1 and (not x.zero or graph.size(x.zero) == 1)
-
-
-def _filters(graph: OnnxGraph, maker: NodeProto, weights: Dequantized) -> np.ndarray | None:
+def _filters(graph: OnnxGraph, weights: Dequantized) -> np.ndarray | None:
     """Return constant bytes less their zero points, of one scale or of one by output channel."""
     if weights.codes not in graph.constants:
         return None
     codes = graph.array(weights.codes)
-    axis = int(attribute(maker, "axis", 1)) % max(codes.ndim, 1)
-    by_channel = weights.scale.ndim == 1 and weights.scale.size == len(codes) and axis == 0
-    if codes.dtype not in (np.int8, np.uint8) or not (weights.scale.size == 1 or by_channel):
+    if codes.dtype not in CODES or not weights.is_scaled_along(0, codes.shape):
         return None
     return byte_filters(codes, graph.array(weights.zero) if weights.zero else None)
 
 
-def _bias(graph: OnnxGraph, maker: NodeProto | None, x: Dequantized, weights: Dequantized) -> str:
+def _bias(graph: OnnxGraph, maker: NodeProto | None, wanted: np.ndarray, count: int) -> str:
     """Return a bias in codes of the scale of the sums, '' where it is another one."""
     found = dequantized(graph, maker)
     if found is None or found.codes not in graph.constants:
         return ""
     codes = graph.array(found.codes)
     offset = graph.array(found.zero) if found.zero else np.zeros(1)
-    if codes.dtype != np.int32 or codes.ndim != 1 or offset.any():
+    if codes.dtype != np.int32 or codes.shape != (count,) or offset.any():
         return ""
-    wanted = x.scale.reshape(-1) * weights.scale.reshape(-1)
-    if found.scale.size not in (1, codes.size):
+    is_small = np.abs(codes.astype(np.int64)).max() <= _MOST_BIAS
+    if not is_small or not found.is_scaled_along(0, codes.shape):
         return ""
     near = np.allclose(found.scale.reshape(-1), wanted, rtol=_SAME, atol=0.0)
     return found.codes if near else ""
@@ -121,14 +124,8 @@ def _quantizer(
     if len(after) != 1 or result in graph.output_names:
         return None
     (last,) = after
-    scalars = [name for name in last.input[1:] if name]
-    known = all(name in graph.constants and graph.size(name) == 1 for name in scalars)
-    plain = last.op_type == "QuantizeLinear" and not last.domain and last.input[0] == result
-    if not plain or not known or len(scalars) != len(("scale", "zero point")):
-        return None
-    kinds = [graph.array(name).dtype for name in scalars]
-    others = any(attribute(last, name, 0) for name in ("block_size", "output_dtype", "precision"))
-    return None if others or kinds[0] != np.float32 or kinds[1] not in (np.uint8, np.int8) else last
+    makes_codes = last.input[:1] == [result] and plain_codes(graph, last) is not None
+    return last if makes_codes else None
 
 
 def _window(node: NodeProto) -> dict[str, object]:
@@ -157,12 +154,11 @@ def _codes(graph: OnnxGraph, node: NodeProto, last: NodeProto, of: _Operands) ->
 
 
 def _zero(graph: OnnxGraph, side: Dequantized, base: str) -> str:
-    """Return a zero point, which QLinearConv demands, of the type of codes."""
+    """Return a zero point, which QLinearConv demands; of constant codes where none is given."""
     if side.zero:
         return side.zero
     name = graph.fresh(f"{base}_zero")
-    constant = side.codes in graph.constants
-    graph.constants[name] = np.zeros((), graph.array(side.codes).dtype if constant else np.uint8)
+    graph.constants[name] = np.zeros((), graph.array(side.codes).dtype)
     return name
 
 
@@ -172,16 +168,15 @@ def _numbers(graph: OnnxGraph, node: NodeProto, of: _Operands) -> list[NodeProto
     def named(what: str) -> str:
         return graph.fresh(f"{node.output[0]}_{what}")
 
-    column = [-1, *[1] * (of.filters.ndim - 2)]
+    ones = [1] * (of.filters.ndim - 2)
+    column = [len(of.filters), *ones]
     total, number = named("sums"), named("numbers")
     scaled = named("scaled") if of.added else node.output[0]
     factor = named("scale")
-    graph.constants[factor] = (of.x.scale.reshape(-1) * of.weights.scale.reshape(-1)).reshape(
-        column
-    )
+    graph.constants[factor] = of.factor.reshape([-1, *ones])
     filters = named("filters")
     graph.constants[filters] = of.filters
-    operands = [of.x.codes, filters, *([of.x.zero] if of.x.zero else [])]
+    operands = [of.x.codes, filters, of.x.zero]
     made = [helper.make_node("ConvInteger", operands, [total], **_window(node))]
     if of.bias:
         biased, codes = named("biased"), named("bias")

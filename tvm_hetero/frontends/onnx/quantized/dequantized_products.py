@@ -10,24 +10,19 @@ quantized behind stays as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from onnx import NodeProto, helper
 
 from tvm_hetero.frontends.onnx.model.byte_weights import byte_weights
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute
+from tvm_hetero.frontends.onnx.quantized.dequantized import (
+    Dequantized,
+    dequantized,
+    scale_of_sums,
+)
+from tvm_hetero.frontends.onnx.quantized.plain_codes import CODES
 
 _FLOAT = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
-
-
-@dataclass(frozen=True)
-class Dequantized:
-    """An operand: its codes, zero point ('' for none) and scale (float32, of constants)."""
-
-    codes: str
-    zero: str
-    scale: np.ndarray
 
 
 def multiply_codes(graph: OnnxGraph) -> None:
@@ -55,11 +50,12 @@ def _product_of_codes(
     right = dequantized(graph, makers.get(node.input[1]))
     if left is None or right is None or not _is_plain(node):
         return None
-    weights = _weights(graph, makers[node.input[1]], right, turned=turned)
-    zero = graph.array(left.zero) if left.zero else np.zeros(0)
-    if weights is None or zero.dtype != np.uint8 or zero.size != 1 or left.scale.size != 1:
+    if left.scale.size != 1 or not left.zero or graph.array(left.zero).dtype != np.uint8:
         return None
-    return _nodes(graph, node, left, right, weights)
+    weights, factor = _weights(graph, right, turned=turned), scale_of_sums(left, right)
+    if weights is None or factor is None:
+        return None
+    return _nodes(graph, node, left, weights, factor)
 
 
 def _is_plain(node: NodeProto) -> bool:
@@ -68,29 +64,7 @@ def _is_plain(node: NodeProto) -> bool:
     return factors == [1.0, 1.0] and not attribute(node, "transA", 0)
 
 
-def dequantized(graph: OnnxGraph, maker: NodeProto | None) -> Dequantized | None:
-    """Return what a node dequantizes; None unless its scales are constants of float32.
-
-    Parameters
-    ----------
-    graph : OnnxGraph
-        The model.
-    maker : NodeProto or None
-        What makes a value.
-    """
-    if maker is None or maker.domain or maker.op_type != "DequantizeLinear":
-        return None
-    zero = maker.input[2] if len(maker.input) > 2 else ""
-    known = all(name in graph.constants for name in (maker.input[1], zero) if name)
-    if not known or attribute(maker, "block_size", 0) or attribute(maker, "output_dtype", 0):
-        return None
-    scale = graph.array(maker.input[1])
-    return Dequantized(maker.input[0], zero, scale) if scale.dtype == np.float32 else None
-
-
-def _weights(
-    graph: OnnxGraph, maker: NodeProto, right: Dequantized, *, turned: bool
-) -> np.ndarray | None:
+def _weights(graph: OnnxGraph, right: Dequantized, *, turned: bool) -> np.ndarray | None:
     """Return constant weights as signed bytes (steps, columns), less their zero points.
 
     None for others, and where scales are not one for all, or one for each column.
@@ -98,17 +72,15 @@ def _weights(
     if right.codes not in graph.constants or len(graph.shape(right.codes)) != 2:
         return None
     codes = graph.array(right.codes)
-    if codes.dtype not in (np.int8, np.uint8):
-        return None
-    axis = int(attribute(maker, "axis", 1)) % 2
-    if right.scale.size > 1 and axis != (0 if turned else 1):
+    columns = 0 if turned else 1
+    if codes.dtype not in CODES or not right.is_scaled_along(columns, codes.shape):
         return None
     zero = graph.array(right.zero) if right.zero else None
     return byte_weights(codes.T if turned else codes, zero)
 
 
 def _nodes(
-    graph: OnnxGraph, node: NodeProto, left: Dequantized, right: Dequantized, weights: np.ndarray
+    graph: OnnxGraph, node: NodeProto, left: Dequantized, weights: np.ndarray, scale: np.ndarray
 ) -> list[NodeProto]:
     """Return the product, its scale, and the bias that the node has."""
 
@@ -118,7 +90,7 @@ def _nodes(
     codes, factor, total, number = (named(w) for w in ("weights", "scale", "sums", "numbers"))
     graph.made.charge(weights.nbytes, "a product of codes")
     graph.constants[codes] = np.ascontiguousarray(weights)
-    graph.constants[factor] = left.scale.reshape(-1) * right.scale.reshape(-1)
+    graph.constants[factor] = scale
     bias = node.input[2] if len(node.input) > 2 else ""
     scaled = named("scaled") if bias else node.output[0]
     made = [

@@ -24,16 +24,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, helper
 
-from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, node_reads
+from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
+from tvm_hetero.frontends.onnx.quantized.plain_codes import PlainCodes, plain_codes
 
 # The number of operands that are moved; None: all of them.
 _MOVERS: dict[str, int | None] = {
     "Concat": None, "MaxPool": 1, "Reshape": 1, "Transpose": 1, "Flatten": 1, "Squeeze": 1,
     "Unsqueeze": 1,
 }  # fmt: skip
-# Scale, zero point, least and greatest code.
-_Codes = tuple[float, int, int, int]
-_PLAIN = ("block_size", "output_dtype", "precision")
 
 
 def quantize_early(graph: OnnxGraph) -> None:
@@ -57,8 +55,7 @@ class _Moving:
         self._graph = graph
         self._readers = graph.consumers()
         self._makers = graph.makers()
-        within = {name for node in graph.nodes for name in set(node_reads(node)) - set(node.input)}
-        self._outputs = graph.output_names | within  # what others than nodes of this graph read
+        self._outputs = graph.output_names
         self._dropped: set[int] = set()
         self._before: dict[int, list[NodeProto]] = {}
         self._merge_equal()
@@ -79,7 +76,8 @@ class _Moving:
         if len(readers) != 1 or result in self._outputs:
             return
         (quantizer,) = readers
-        sources, wanted = list(dict.fromkeys(node.input[:count])), self._codes_of(quantizer)
+        sources = list(dict.fromkeys(node.input[:count]))
+        wanted = plain_codes(self._graph, quantizer)
         if wanted is None:
             return
         codes = {name: self._known_codes(name, wanted) for name in sources}
@@ -95,13 +93,13 @@ class _Moving:
     def leave_out(self, node: NodeProto) -> None:
         """Let a reader read what was not bounded yet, where its codes are as bounded."""
         (result,), readers = node.output, self._readers.get(node.output[0], [])
-        wanted = self._codes_of(readers[0]) if len(readers) == 1 else None
+        wanted = plain_codes(self._graph, readers[0]) if len(readers) == 1 else None
         bounds = self._bounds_of(node)
         if wanted is None or bounds is None or result in self._outputs:
             return
-        scale, zero, least, most = np.float32(wanted[0]), *wanted[1:]
-        low, high = (np.round(np.float32(bound) / scale) + zero for bound in bounds)
-        if low <= least and high >= most:
+        scale = np.float32(wanted.scale)
+        low, high = (np.round(np.float32(bound) / scale) + wanted.zero for bound in bounds)
+        if low <= wanted.least and high >= wanted.most:
             readers[0].input[0] = node.input[0]
             others = [each for each in self._readers[node.input[0]] if each is not node]
             self._readers[node.input[0]] = [*others, readers[0]]
@@ -120,12 +118,13 @@ class _Moving:
             found[place] = float(self._graph.array(name).reshape(())) if name else found[place]
         return None if np.isnan(found).any() else (found[0], found[1])
 
-    def _known_codes(self, name: str, wanted: _Codes) -> str:
+    def _known_codes(self, name: str, wanted: PlainCodes) -> str:
         """The codes of which a value was made, where they are the wanted ones; else ``''``."""
         maker = self._makers.get(name)
-        if maker is None or maker.op_type != "DequantizeLinear":
+        if maker is None:
             return ""
-        return maker.input[0] if self._codes_of(maker, "DequantizeLinear") == wanted else ""
+        found = plain_codes(self._graph, maker, "DequantizeLinear")
+        return maker.input[0] if found == wanted else ""
 
     def _add_quantizer(self, node: NodeProto, name: str, like: NodeProto) -> str:
         """Make codes of a value before a node."""
@@ -138,16 +137,17 @@ class _Moving:
 
     def _is_read_once(self, name: str) -> bool:
         """Whether one node reads a value that some other node makes."""
-        known = name in self._graph.constants or name in self._outputs
-        return not known and len({id(node) for node in self._readers.get(name, [])}) == 1
+        if name not in self._makers or name in self._outputs:
+            return False
+        return len({id(node) for node in self._readers.get(name, [])}) == 1
 
     def _merge_equal(self) -> None:
         """Let equal quantisers of one value be one."""
         renamed: dict[str, str] = {}
         for name, readers in list(self._readers.items()):
-            first: dict[_Codes, NodeProto] = {}
+            first: dict[PlainCodes, NodeProto] = {}
             for reader in readers:
-                codes = self._codes_of(reader)
+                codes = plain_codes(self._graph, reader)
                 if codes is None or reader.input[0] != name or reader.output[0] in self._outputs:
                     continue
                 kept = first.setdefault(codes, reader)
@@ -158,18 +158,3 @@ class _Moving:
         self._readers = self._graph.consumers()
         for name, readers in self._readers.items():
             self._readers[name] = [r for r in readers if id(r) not in self._dropped]
-
-    def _codes_of(self, node: NodeProto, kind: str = "QuantizeLinear") -> _Codes | None:
-        """What codes a node makes or reads, by scale, zero point and type; None for other nodes."""
-        graph, names = self._graph, [name for name in node.input[1:] if name]
-        if node.op_type != kind or node.domain or len(names) != 2:
-            return None
-        if any(name not in graph.constants or graph.size(name) != 1 for name in names):
-            return None
-        if any(attribute(node, name, 0) for name in _PLAIN):
-            return None
-        scale, zero = (graph.array(name).reshape(()) for name in names)
-        if scale.dtype != np.float32 or not scale > 0 or zero.dtype not in (np.uint8, np.int8):
-            return None
-        limits = np.iinfo(zero.dtype)
-        return float(scale), int(zero), int(limits.min), int(limits.max)

@@ -47,7 +47,8 @@ class Accordion(BatchingShares):
 
     def _receive_alone(self, query: Query, now: float) -> None:
         """As `_receive_beside` comes to where all places are free: the answer needs no calendar."""
-        work, shares = self._work(query), self._shares(query)
+        shares = self._shares(query)
+        work = self._work(query, shares)
         self._count(query, work)
         if self._outweighs(query, work):
             return
@@ -70,11 +71,12 @@ class Accordion(BatchingShares):
 
     def _receive_beside(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
-        work = self._work(query)
+        shares = self._shares(query)
+        work = self._work(query, shares)
         self._count(query, work)
         if self._outweighs(query, work):
             return
-        found = place(query, self._shares(query), calendar, now, self._guard(query, work))
+        found = place(query, shares, calendar, now, self._guard(query, work))
         waits = found is None or found.start > now + _EPS
         if waits and self.options.shrink and query.deadline < math.inf:
             room = self._room(query, calendar, now, low_only=query.priority is Priority.LOW)

@@ -13,7 +13,7 @@ beside what is reserved, so no promise is broken by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
@@ -72,9 +72,7 @@ class MalleableShares(Scheduler):
 
     def _plan(self, now: float) -> None:
         self._seen_at = now
-        if not self._waiting and not any(
-            each.query.items > 1 or each.course.entered(now) == 0 for each in self.running.values()
-        ):
+        if not self._waiting and not any(map(self._may_widen, self.running.values())):
             return  # nobody to be started, and nobody whose share can still be changed
         self._widen_promised(now)
         calendar = self._calendar(now)
@@ -86,6 +84,13 @@ class MalleableShares(Scheduler):
         aged = [each.aged_at for each in self._waiting.values() if not each.is_high(now)]
         if aged:
             self._decisions.append(WaitUntil(min(aged)))
+
+    def _may_widen(self, running: RunningQuery) -> bool:
+        """Whether a larger share could still be of use: of most small queries none is."""
+        query = running.query
+        useful = self.profile.times(query.model).useful_shares(query.items)[-1].places
+        can_change = query.items > 1 or running.course.entered(self._seen_at) == 0
+        return can_change and (running.widening is not None or running.share < useful)
 
     def _widen_promised(self, now: float) -> None:
         """Give who began on fewer places the others, once they are empty."""
@@ -108,7 +113,7 @@ class MalleableShares(Scheduler):
                 continue
             query, held, shares = each.query, each.reservation, self._shares(each.query)
             calendar.take(held.start, held.end, -held.share)
-            guard = self._guard(query, self._work(query))
+            guard = self._guard(query, self._work(query, shares))
             spot = place(query, shares, calendar, now, guard, is_hope=each.is_hope)
             if spot is None:  # times were not as predicted
                 spot = soonest(shares, calendar, now)
@@ -231,10 +236,10 @@ class MalleableShares(Scheduler):
 
     # ------------------------------------------------------------------ what is known
 
-    def _work(self, query: Query) -> float:
+    def _work(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> float:
         """Place-seconds of its least share; of one without deadline the fewest, because a decoder
-        has only one share on which it runs at all."""
-        shares = self._shares(query)
+        has only one share on which it runs at all. `shares` are its own, if they are known."""
+        shares = self._shares(query) if shares is None else shares
         if query.deadline == math.inf:
             return min(each.places * each.seconds for each in shares)
         enough = (s.places * s.seconds for s in shares if s.seconds + s.margin <= query.slo)

@@ -11,7 +11,8 @@ Kinds of work are those by which shares of a peak differ (`tvm_hetero.zoo.costs`
     gemm                matrix products and what is fused with them: norms, activations, softmax
     product             a matrix product alone, onto which sums may be added
     attention           products with keys and values, and the softmax between them
-    elementwise         functions of single numbers, sums, rows of tables
+    elementwise         functions of single numbers, sums
+    lookup              rows of tables by their numbers (embeddings)
     rowwise             softmax and norms, which need all of a row
     rnn                 recurrent cells
 """
@@ -28,7 +29,7 @@ from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 
 WorkKind = Literal[
-    "conv", "depthwise", "gemm", "product", "attention", "elementwise", "rowwise", "rnn"
+    "conv", "depthwise", "gemm", "product", "attention", "elementwise", "lookup", "rowwise", "rnn"
 ]
 WORK_KINDS: tuple[WorkKind, ...] = get_args(WorkKind)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tvm_hetero.errors import FormatError, PlatformError
 from tvm_hetero.platform import Device, Platform
-from tvm_hetero.platform.units import WORK_KINDS, Units
+from tvm_hetero.platform.arithmetic_units import WORK_KINDS, Units
 
 
 def document(units: Any) -> dict[str, Any]:
