@@ -59,8 +59,18 @@ def test_the_committed_results_hold_what_the_page_says() -> None:
     assert all(
         row["resolve"] >= 0.98 * max(row["lls"], row["odin-2"], row["odin-10"]) for row in recorded
     )
-    # 0.98 was wanted: two of the 36 rows of the grid miss it by a third of a percent.
+    # 0.98 was wanted: one row of the grid misses it by half a percent.
     assert worst_of_resolve(found) >= 0.975
+    cells: dict[tuple[object, ...], dict[str, float]] = {}
+    for row in found:
+        if row["measure"].endswith(("grid", "scaling")):
+            keys = ("measure", "network", "places", "mode", "period", "duration")
+            cell = cells.setdefault(tuple(row[key] for key in keys), {})
+            cell[row["policy"]] = row["throughput"]
+    names = ("lls", "odin-2", "odin-10")
+    papers = [cell["resolve"] / max(cell[name] for name in names) for cell in cells.values()]
+    assert len(papers) == 84 and sum(ratio < 0.98 for ratio in papers) == 1
+    assert min(c["resolve"] / c["static"] for c in cells.values()) >= 0.99
 
 
 @pytest.mark.parametrize("policy", ["resolve", "odin"])

@@ -25,7 +25,7 @@ from tvm_hetero.online.policies.resolve_state import ResolveState, find_best
 from tvm_hetero.online.slowdown import disturbed_seconds
 
 # What lasts for less is not worth it: a switch disturbs the stream, too, there and back.
-_PAYS = 1.5
+_PAYS = 1.65
 
 
 def best_answer(state: ResolveState) -> Arrangement | None:

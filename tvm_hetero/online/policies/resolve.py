@@ -9,8 +9,8 @@ by the same seconds (`find_best`).
     baseline   seconds in quiet, scaled so that the stages take what was seen    -> `calibrate`
     alarm      stage times against them: factors of each place            -> `estimate_factors`
     home       factors of about 1 again: straight back to the quiet configuration, no trial
-    rest       an alarm that comes sooner than the last answer has paid: home, and a rest that gets
-               longer each time; the next alarm has to last longer, too              -> `_rest`
+    hold       what is not expected to last for long enough, by what the last ones did, is not
+               answered: home, to see whether it lasts          -> `best_answer`, `_hold`
     known      a disturbance that was seen before: what fitted it is tried first      -> `recall`
     solve      the exact optimum for seconds times factors; tried if it promises enough
     refine     what the trial saw goes into the factors; solve again, try that; or the optimum if
