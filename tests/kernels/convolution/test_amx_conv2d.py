@@ -55,6 +55,8 @@ def check_bytes(case: Case, target: tvm.target.Target = AMX, rule: str = "amx") 
     replace(WORDS, dilation=2, pad=2, dtype="int8", zero=-7),
     replace(WORDS, channels=128, outputs=64, groups=2),
     replace(WORDS, channels=32, outputs=24, window=5, pad=2),  # blocks of fewer channels
+    replace(WORDS, column=1, window=5, pad=2, size=(30, 6)),
+    replace(WORDS, stride=2, pad=0, size=(11, 11)),
 ], ids=str)  # fmt: skip
 def test_sums_of_bytes_are_exact(case):
     check_bytes(case)

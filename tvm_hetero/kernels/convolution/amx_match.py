@@ -142,9 +142,12 @@ def find_words(sch: s_tir.Schedule) -> WordConvolution:
     if acc is None or not marks:
         raise ValueError("no convolution of words")
     last = sch.get(inline_epilogue(sch, acc))
-    if len(list(last.iter_vars)) != 4 or not sch.get(blocks_of(sch)[-1]).same_as(last):
-        raise ValueError("the results are no images, or something stands behind them")
     block = sch.get(acc)
+    ends = [sch.get(each) for each in blocks_of(sch)[-2:]]
+    if not (ends[0].same_as(block) and ends[1].same_as(last)):
+        raise ValueError("more is computed than a convolution and what follows it")
+    if len(list(last.iter_vars)) != 4:
+        raise ValueError("the results are no images")
     *_, words, weights = (region.source for region in block.reads)
     images, channels, height, width = (int(v.dom.extent) for v in last.iter_vars)
     sums = block.writes[0].source

@@ -38,15 +38,13 @@ def schedule_stages(sch: s_tir.Schedule, cores: int) -> None:
 
 
 def _copies_images(block: s_tir.SBlock) -> bool:
-    """Whether a block of ``[image, channel, row, column]`` reads the rows and columns it writes."""
+    """Whether a block of ``[image, channel, row, column]`` reads images as it writes them."""
     if len(block.iter_vars) != _IMAGES_RANK:
         return False
-    place = [v.var for v in block.iter_vars[2:]]
-    regions = [list(r.region)[-2:] for r in block.reads]
+    place = list(block.iter_vars[2:])
+    extents = [int(v.dom.extent) for v in place]
     return all(
-        len(region) == len(place)
-        and all(
-            r.min.same_as(var) and int(r.extent) == 1 for r, var in zip(region, place, strict=True)
-        )
-        for region in regions
+        [int(e) for e in list(region.source.ty.shape)[-2:]] == extents
+        and all(r.min.same_as(v.var) for r, v in zip(list(region.region)[-2:], place, strict=True))
+        for region in block.reads
     )
