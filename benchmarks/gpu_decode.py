@@ -59,11 +59,11 @@ class Side:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and write; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if not read_gpus():
+        sys.exit("this machine has no CUDA device that nvidia-smi shows; nothing to measure")
     if options.tiny:
         return check_tiny(options.weights.split(","))
     platform = measure_links(Platform.detect())
-    if not any(device.kind == "cuda" for device in platform.devices):
-        sys.exit("this machine has no CUDA device that nvidia-smi shows; nothing to measure")
     rows, wrong = [], False
     with tempfile.TemporaryDirectory() as scratch:
         model = write_model(options.model, Path(scratch) / "model")

@@ -157,7 +157,10 @@ def compiled(kernel: Kernel) -> str:
     target = targets()["cuda"]
     done = schedule_kernel(tvm.ir.load_json(kernel[2]), target).with_attr("global_symbol", "kernel")
     try:
-        for made in build(tvm.IRModule({"kernel": done}), target).imports:
+        functions = build(tvm.IRModule({"kernel": done}), target).imports
+        if not functions:
+            return f"{rule_of(done)}: no function of the device"
+        for made in functions:
             with target:
                 compile_cuda(made.inspect_source(), "cubin", target.attrs["arch"], compiler="nvcc")
     except Exception as error:

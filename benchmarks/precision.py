@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
         print(_line(rows[-1]), flush=True)
     print(summary(rows))
     complete = (names, args.accuracy) == (tuple(light_models()), ACCURACY)
-    output = args.output or (RESULTS if complete and not args.small else None)
+    output = None if args.small else args.output or (RESULTS if complete else None)
     if output is not None:
         kept = (
             [row for row in read_rows(args.output) if row["model"] not in names]

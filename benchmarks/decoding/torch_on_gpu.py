@@ -48,7 +48,7 @@ def _eager(model: Any, ids: torch.Tensor, count: int) -> float:
 
 @torch.inference_mode()
 def _graph(model: Any, ids: torch.Tensor, count: int) -> float:
-    cache = StaticCache(config=model.config, max_cache_len=256)
+    cache = StaticCache(config=model.config, max_cache_len=ids.shape[1] + count + 8)
     first = model(
         ids, past_key_values=cache, use_cache=True, cache_position=_range(0, ids.shape[1])
     )
@@ -62,6 +62,7 @@ def _graph(model: Any, ids: torch.Tensor, count: int) -> float:
         at.add_(1)
 
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):
             step()

@@ -120,7 +120,8 @@ def int8_module(
 def _again(mod: tvm.IRModule, found: PrecisionPromise, options: PartitionOptions) -> tvm.IRModule:
     """A module that is in bytes already, with the accuracy that is asked for now."""
     metric = metric_name(options.metric)
-    if found.measured is not None and metric != found.metric:
+    compared = options.accuracy is not None or options.metric is not None
+    if compared and found.measured is not None and metric != found.metric:
         raise UsageError(
             f"precision int8: this module is in int8 already, and its error was measured as "
             f"{found.metric!r}, not {metric!r}; begin with the model itself, or leave the metric "

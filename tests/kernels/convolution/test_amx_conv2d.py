@@ -17,12 +17,16 @@ from tvm.relax import op
 from tests.kernels.convolution.test_bytes_conv2d import CASES, Case, data, module, reference
 from tests.kernels.emulated_tiles import emulate
 from tests.kernels.helpers import AMX, PAIRS, kernels, model, random, run, runs_here, scheduled
+from tvm_hetero.kernels import select
+from tvm_hetero.kernels.convolution import amx_conv2d, amx_words
 from tvm_hetero.kernels.convolution.amx_conv2d import convolve_by_tiles
+from tvm_hetero.kernels.convolution.amx_words import AmxTiles
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.cpu.vector_unit import vector_unit
 from tvm_hetero.kernels.narrow_kernel import narrow_kernel
 from tvm_hetero.kernels.select import rule_of, schedule_kernel
 from tvm_hetero.kernels.tir.array_values import array_of
+from tvm_hetero.kernels.tir.batched import batch_kernel
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 
 TWO_CORES = tvm.target.Target({**AMX.export(), "num-cores": 2})
@@ -32,9 +36,14 @@ needs_vectors = pytest.mark.skipif(not runs_here(PAIRS), reason="other vectors")
 
 @pytest.fixture(autouse=True)
 def registers(monkeypatch):
-    """The processor's, where it has them."""
+    """The processor's, where it has them; also for what is too small to be worth it."""
+    monkeypatch.setattr(AmxTiles, "estimate", 0)
     if not runs_here(AMX):
         emulate(monkeypatch)
+
+
+def module_of(case: Case) -> tvm.IRModule:
+    return module(case, *data(case))
 
 
 def check_bytes(case: Case, target: tvm.target.Target = AMX, rule: str = "amx") -> None:
@@ -63,9 +72,45 @@ def test_sums_of_bytes_are_exact(case):
 
 
 @needs_vectors
-def test_cores_share_the_registers():
-    check_bytes(replace(WORDS, size=(28, 28)), TWO_CORES)  # by rows
-    check_bytes(replace(WORDS, window=1, pad=0, outputs=256, size=(8, 8)), TWO_CORES)  # by pairs
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize("case", [
+    replace(WORDS, size=(32, 28)), replace(WORDS, outputs=256, size=(4, 8), window=1, pad=0)
+], ids=str)  # fmt: skip
+def test_cores_share_the_registers(case, near, monkeypatch):
+    """A row of pairs of registers each, or a pair; weights that are far are read once."""
+    for each in (amx_conv2d, amx_words):
+        monkeypatch.setattr(each, "WORTH_SHARING", 0)
+    one = replace(vector_unit(AMX), l2=vector_unit(AMX).l2 if near else 1024)
+    monkeypatch.setattr(select, "vector_unit", lambda _: one)
+    check_bytes(case, TWO_CORES)
+    (kernel,) = kernels(LowerToTasks([AMX])(module_of(case))).values()
+    text = schedule_kernel(kernel, TWO_CORES).script()
+    assert "T.parallel" in text and "piece" in text
+
+
+@needs_vectors
+def test_weights_that_are_far_are_read_for_all_points(monkeypatch):
+    one = replace(vector_unit(AMX), l2=1024)
+    monkeypatch.setattr(select, "vector_unit", lambda _: one)
+    check_bytes(replace(WORDS, outputs=48, size=(9, 20)))
+
+
+def test_what_vectors_do_sooner_is_theirs(monkeypatch):
+    monkeypatch.undo()
+    few = replace(WORDS, window=1, pad=0, outputs=8, size=(56, 56))
+    for case, rule in ((few, "packed"), (replace(WORDS, size=(28, 28)), "amx")):
+        (kernel,) = kernels(LowerToTasks([AMX])(module_of(case))).values()
+        assert rule_of(schedule_kernel(kernel, AMX)) == rule
+
+
+@needs_vectors
+def test_images_of_several_calls_at_once():
+    """A batched kernel is one nest, of whose elements each has tensors of its own."""
+    case = replace(WORDS, size=(6, 16))
+    (kernel,) = kernels(LowerToTasks([AMX])(module_of(case))).values()
+    shared = [i for i, p in enumerate(kernel.params) if str(p.ty.dtype) == "int32"]
+    together = schedule_kernel(batch_kernel(kernel, 2, shared), AMX)
+    assert rule_of(together) == "amx" and together.script().count('"tiles"') == 1
 
 
 @needs_vectors

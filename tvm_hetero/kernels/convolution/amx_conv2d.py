@@ -14,7 +14,7 @@ How it is done
                packed weights as they stand
     results    each register of sums, turned to points side by side, with what is fused behind
 
-    for each two times M points, each two times N channels      (`_order`: which of them outside)
+    for each two times M points, each two times N channels      (`_ordered`: which of them outside)
 
     Two left and two right sides are loaded for four products, in half of the products' time. The
     last registers begin earlier where they do not come out even, so some results have their turn
@@ -38,7 +38,6 @@ from tvm_hetero.kernels.convolution.amx_words import WORD, AmxTiles, begin_of, t
 from tvm_hetero.kernels.convolution.stages import schedule_stages
 from tvm_hetero.kernels.convolution.winograd.pixels import make_block
 from tvm_hetero.kernels.cpu.amx import (
-    REGISTERS,
     ROWS,
     WIDE,
     configure_tiles,
@@ -101,8 +100,10 @@ def convolve_by_tiles(func: tirx.PrimFunc, unit: VectorUnit, cores: int) -> tirx
     if not unit.amx:
         raise ValueError("there are no tile registers")
     sch = quick_schedule(func)
-    conv = find_words(sch)
-    written = _body(sch, AmxTiles.of(conv), unit, cores)
+    tiles = AmxTiles.of(find_words(sch))
+    if tiles.estimate > tiles.by_vectors:
+        raise ValueError("turning its words takes longer than vectors take for its products")
+    written = _body(sch, tiles, unit, cores)
     staged = quick_schedule(written)
     schedule_stages(staged, cores)
     return use_bfloat16_pairs(staged.mod["main"])
@@ -138,7 +139,7 @@ def _sizes(tiles: AmxTiles) -> list[tuple[int, int]]:
     conv = tiles.conv
     sums, left = (conv.m, conv.n * WORD), (conv.m, conv.k * WORD)
     right = (conv.k, conv.n * WORD)
-    return [*[sums] * 4, *[left] * 2, *[right] * (REGISTERS - 6)]
+    return [*[sums] * 4, *[left] * len(_LEFT), *[right] * len(_RIGHT)]
 
 
 def _functions(tiles: AmxTiles) -> list[str]:
@@ -239,9 +240,11 @@ def _multiplied(tiles: AmxTiles, g: Expr, m: Expr, j: Expr, comes: NextWeights) 
         loop("q", conv.depth // conv.k, lambda q: loop("r", rows, lambda r: loop(
             "s", columns, lambda s: products(r, s, q)
         ))),
-        *(store_tile(_SUMS[a][b], kept, [whole((2 * a + b) * _SQUARE)], WIDE * WORD)
+        *(store_tile(_SUMS[a][b], kept, [whole((channels * a + b) * _SQUARE)], WIDE * WORD)
           for a, b in used),
-        *(_results(tiles, kept, 2 * a + b, (g, m + a, j + b)) for a, b in used),
+        loop("register", len(used), lambda i: _results(
+            tiles, kept, i, (g, m + i // channels, j + i % channels)
+        )),
     ]  # fmt: skip
     return make_block("registers", body, [kept])
 
@@ -270,7 +273,7 @@ def _load_right(tiles: AmxTiles, register: int, j: Expr, step: Sequence[Expr]) -
 
 
 def _results(
-    tiles: AmxTiles, kept: tirx.Var, which: int, place: tuple[Expr, Expr, Expr]
+    tiles: AmxTiles, kept: tirx.Var, which: Expr, place: tuple[Expr, Expr, Expr]
 ) -> tirx.Stmt:
     """A register of sums, points side by side, with what is fused behind."""
     conv, (g, m, j) = tiles.conv, place
@@ -278,7 +281,7 @@ def _results(
     code = Straight()
     nothing = broadcast(tirx.const(0, _type(conv)), WIDE)
     lines = [
-        code.let(load(kept, ramp(whole(which * _SQUARE + i * WIDE), WIDE))) if i < conv.m
+        code.let(load(kept, ramp(which * _SQUARE + i * WIDE, WIDE))) if i < conv.m
         else nothing
         for i in range(ROWS)
     ]  # fmt: skip

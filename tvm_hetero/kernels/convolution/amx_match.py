@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Expr = Any
 
 _INSTRUCTIONS = {BFLOAT16_DOT: BFLOAT16, BYTES_DOT: UNSIGNED_BY_SIGNED}
-# Words of a row of a left side, at least: a product takes as long with fewer; channels, likewise;
-# points side by side.
+# What registers hold at least: words of a row of a left side, and channels (a product takes as
+# long with fewer), and points.
 _LEAST_WORDS, _LEAST_CHANNELS, _LEAST_POINTS = 8, 8, 4
 
 

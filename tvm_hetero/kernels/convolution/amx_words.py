@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tvm import tirx
 
 from tvm_hetero.kernels.convolution.amx_match import WordConvolution, extents
-from tvm_hetero.kernels.cpu.amx import WIDE
+from tvm_hetero.kernels.cpu.amx import BFLOAT16, WIDE
 from tvm_hetero.kernels.matmul.gemm import WORTH_SHARING
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 # Bytes of a word. Points so many bytes apart share few sets of the first cache, so there are words
 # behind those of a point.
 WORD, _SETS, _APART = 4, 1024, 16
+# Cycles of a square that changes sides, and of a register of results: 64 shuffles and 32 loads and
+# stores each, and what follows.
+_TURN, _RESULTS = 100, 120
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,21 @@ class AmxTiles:
         rows, columns = self.conv.window
         products = rows * columns * (self.conv.depth // self.conv.k)
         return self.conv.results.images * self.left * self.right * products * self.conv.m
+
+    @property
+    def estimate(self) -> int:
+        """About how many cycles all takes: words that are turned, products, results."""
+        images, words = self.conv.results.images, extents(self.conv.words)[1]
+        squares = images * -(-self.conv.points // WIDE) * -(-words // WIDE)
+        return _TURN * squares + self.cycles + _RESULTS * images * self.left * self.right
+
+    @property
+    def by_vectors(self) -> int:
+        """About how many cycles the products take by vectors: two of bytes a cycle, or one."""
+        images, channels, height, width = self.conv.results.results
+        rows, columns = self.conv.window
+        vectors = images * channels * height * width * rows * columns * self.conv.depth // WIDE
+        return vectors if self.conv.instruction == BFLOAT16 else vectors // 2
 
     def first_point(self, m: Expr) -> tuple[Expr, Expr]:
         """Row and column of the first point of a register."""

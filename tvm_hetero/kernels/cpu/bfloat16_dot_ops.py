@@ -63,7 +63,14 @@ def use_bfloat16_pairs(func: tirx.PrimFunc) -> tirx.PrimFunc:
 
     As it is where it makes no words.
     """
-    return _with_pairs(func, []) if _PAIR in str(func.script()) else func
+    found: list[Call] = []
+
+    def note(call: Call) -> None:
+        if call.op.same_as(Op.get(_PAIR)):
+            found.append(call)
+
+    tvm_ffi.structural_walk(func.body, (Call, note))
+    return _with_pairs(func, []) if found else func
 
 
 def _with_pairs(func: tirx.PrimFunc, texts: Sequence[str]) -> tirx.PrimFunc:

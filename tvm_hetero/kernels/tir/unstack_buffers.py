@@ -137,6 +137,9 @@ class _BufferRewrite:
             return self._realize(node)
         if isinstance(node, tirx.IfThenElse) and node.else_case is None:
             return tirx.IfThenElse(node.condition, self.statement(node.then_case), None)
+        if isinstance(node, tirx.AttrStmt):
+            body = self.statement(node.body)
+            return tirx.AttrStmt(node.node, node.attr_key, node.value, body)
         return node
 
     def _loop(self, node: tirx.For) -> tirx.Stmt:

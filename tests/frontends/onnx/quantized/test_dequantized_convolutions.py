@@ -206,7 +206,7 @@ def test_a_bias_of_another_length_is_refused_not_repeated(bias: str) -> None:
     (given,) = (t for t in model.graph.initializer if t.name in ("b", "bn"))
     one = onnx.numpy_helper.to_array(given)[:1]
     given.CopyFrom(onnx.numpy_helper.from_array(one, given.name))
-    with pytest.raises(ModelError, match=r"cannot reshape array of size 1 into shape .32"):
+    with pytest.raises(ModelError, match=r"bias"):
         from_onnx(model)
 
 

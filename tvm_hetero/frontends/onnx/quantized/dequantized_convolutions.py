@@ -85,6 +85,10 @@ def _operands(graph: OnnxGraph, makers: dict[str, NodeProto], node: NodeProto) -
     if filters is None or factor is None:
         return None
     given = node.input[2] if len(node.input) > 2 else ""
+    known = dequantized(graph, makers.get(given))
+    numbers = given if known is None else known.codes
+    if numbers in graph.constants and graph.array(numbers).shape != (len(filters),):
+        return None  # which is refused as a Conv's
     codes = _bias(graph, makers.get(given), factor, len(filters))
     return _Operands(x, weights, filters, factor, codes, "" if codes else given)
 
