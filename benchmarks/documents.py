@@ -41,6 +41,11 @@ def versions() -> dict[str, str]:
     return found
 
 
+def dated(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row that says of which commit and day it is: others of its file may be older."""
+    return {**row, "commit": commit_name(), "date": datetime.date.today().isoformat()}
+
+
 def commit_name() -> str:
     """Return the commit's short name, with a + where files are not as it has them.
 

@@ -18,7 +18,6 @@ the last one.
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib.util
 import io
 import time
@@ -32,7 +31,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from benchmarks.documents import commit_name, write_document
+from benchmarks.documents import dated, write_document
 from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser
 from benchmarks.result_rows import read_rows
@@ -99,8 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Int8Row]:
 def _write(row: Int8Row) -> None:
     """Put a row into the file, in place of the model's last one."""
     rows = {each["model"]: each for each in read_rows(RESULTS)} if RESULTS.exists() else {}
-    today = datetime.date.today().isoformat()
-    rows[row.model] = {**asdict(row), "commit": commit_name(), "date": today}
+    rows[row.model] = dated(asdict(row))
     write_document(RESULTS, "python -m benchmarks.int8", [rows[name] for name in sorted(rows)])
 
 

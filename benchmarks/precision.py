@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from benchmarks.documents import write_document
+from benchmarks.documents import dated, write_document
 from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser, models_asked
 from benchmarks.result_rows import read_rows
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
         write_document(
             output,
             "python -m benchmarks.precision",
-            [*kept, *map(asdict, rows)],
+            [*kept, *(dated(asdict(row)) for row in rows)],
             accuracy=args.accuracy,
         )
         print(f"written to {output}")

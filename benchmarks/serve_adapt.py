@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.adapted import make_plan
-from benchmarks.documents import write_document
+from benchmarks.documents import dated, write_document
 from benchmarks.execution.argument_types import duration, output_file
 from benchmarks.execution.cases import TINY
 from benchmarks.parts import table
@@ -191,7 +191,8 @@ def _prepare(model: str, home: Path, limit: float) -> tuple[Path, bytes]:
 
 def _merged(output: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """These rows, and those of other questions that were measured before."""
-    found = {_question(row): row for row in (*read_rows(output), *map(asdict, rows))}
+    made = (dated(asdict(row)) for row in rows)
+    found = {_question(row): row for row in (*read_rows(output), *made)}
     return [found[key] for key in sorted(found)]
 
 

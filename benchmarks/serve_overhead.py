@@ -38,7 +38,7 @@ import tvm_hetero
 from benchmarks.calls import MODELS
 from benchmarks.conforming.engines import two_cpus
 from benchmarks.conforming.rows import ROOT
-from benchmarks.documents import write_document
+from benchmarks.documents import dated, write_document
 from benchmarks.execution.cases import make_model
 from benchmarks.result_rows import read_rows
 from benchmarks.serving.client import cores, input_of, one_by_one, request_of, together
@@ -194,7 +194,7 @@ def _merged(rows: Sequence[OverheadRow]) -> list[dict[str, Any]]:
 
 
 def _told(row: OverheadRow) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if name != "times"}
+    return dated({name: value for name, value in asdict(row).items() if name != "times"})
 
 
 if __name__ == "__main__":

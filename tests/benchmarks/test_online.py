@@ -70,7 +70,7 @@ def test_the_committed_results_hold_what_the_page_says() -> None:
     names = ("lls", "odin-2", "odin-10")
     papers = [cell["resolve"] / max(cell[name] for name in names) for cell in cells.values()]
     assert len(papers) == 84 and sum(ratio < 0.98 for ratio in papers) == 1
-    assert min(c["resolve"] / c["static"] for c in cells.values()) >= 0.99
+    assert min(c["resolve"] / c["static"] for c in cells.values()) >= 0.994
 
 
 @pytest.mark.parametrize("policy", ["resolve", "odin"])
