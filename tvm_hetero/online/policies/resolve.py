@@ -242,7 +242,7 @@ def _conclude(state: ResolveState, found: ResolveRound, reason: str) -> Turn:
         if found.alarm is not None:
             state = replace(state, memory=remember(state, found))
         elif not found.probing and is_better_home(state, best):
-            state = replace(state, home=best)  # the static configuration was not the best in quiet
+            state = replace(state, home=best, known=None)  # the static one was not best in quiet
         state = replace(state, review=found.alarm is not None, found=found.best)
     else:
         why = "nothing better, so it stays"

@@ -59,7 +59,9 @@ class ResolveState:
 
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
     just brought something, and its first baseline is still to be looked at. `patience`: how long
-    disturbances lasted, and the one that is. `known`: what watched home last, with its baseline.
+    disturbances lasted, and the one that is. `found`: the best that the last search saw which
+    changed something. `answer`: what was worth most for the last alarm that was answered. `known`: what watched
+    home last in quiet, with its baseline; None if home is new.
     """
 
     setting: Setting
