@@ -227,6 +227,23 @@ def test_what_watched_the_old_home_is_not_taken_for_the_new_one() -> None:
     assert state.detector.baseline == better.times
 
 
+def test_a_baseline_of_what_disturbs_is_not_what_home_takes_in_quiet() -> None:
+    """All places are slower for good: an answer in vain, and home has a baseline of that."""
+    setting = planned(5, rest=4)
+    assert setting.seconds is not None
+    policy = make_policy("resolve")
+    state, proposal = policy.begin(setting)
+    quiet = observe(setting.seconds, setting.static)
+    for window in range(40):
+        factor = 1.4 if window >= 5 else 1.0
+        seconds = tuple(tuple(factor * t for t in row) for row in setting.seconds)
+        seen = observe(seconds, proposal.configuration, proposal.requests)
+        state, proposal = policy.step(state, seen)
+    assert isinstance(state, ResolveState) and state.here == state.home == setting.static
+    assert state.detector.baseline == pytest.approx([1.4 * t for t in quiet.times])
+    assert state.known is not None and state.known.baseline == quiet.times
+
+
 # ---------------------------------------------------------------------------------- slowdowns
 
 

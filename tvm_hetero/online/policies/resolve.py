@@ -46,6 +46,7 @@ from tvm_hetero.online.policies.resolve_state import (
     calibrate,
     find_best,
     has_changed,
+    is_baseline_quiet,
     is_better_home,
     is_quiet,
     known_factors,
@@ -88,7 +89,7 @@ def step(state: ResolveState, observation: Observation) -> Turn:
     if alarm is None and state.review:
         return _review(state, observation)
     if alarm is None:
-        if state.here == state.home and detector.resting == 0:
+        if state.here == state.home and detector.resting == 0 and is_baseline_quiet(state):
             state = replace(state, known=detector)
         return _probe(state, observation)
     return _answer(state, observation, alarm)
