@@ -13,7 +13,7 @@ from tvm_hetero.online.detection import Alarm, Detector
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import Seconds, bottleneck, find_near, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement, OwnPlan
-from tvm_hetero.online.policies.patience import START, Patience
+from tvm_hetero.online.policies.patience import START, DisturbanceHistory
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
@@ -58,7 +58,7 @@ class ResolveState:
     """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
 
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
-    just brought something, and its first baseline is still to be looked at. `patience`: how long
+    just brought something, and its first baseline is still to be looked at. `history`: how long
     disturbances lasted, and the one that is. `found`: the best that the last search saw which
     changed something. `answer`: what was worth most for the last alarm that was answered. `known`:
     what watched home last in quiet, with its baseline; None if home is new.
@@ -74,7 +74,7 @@ class ResolveState:
     round: ResolveRound | None = None
     probe: tuple[int, int] = (PROBE, PROBE)
     review: bool = False
-    patience: Patience = START
+    history: DisturbanceHistory = START
     found: Observation | None = None
     answer: Arrangement | None = None
     known: Detector | None = None
