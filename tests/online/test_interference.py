@@ -36,6 +36,15 @@ def test_it_is_told_when_it_begins_and_when_it_has_ended() -> None:
     assert told(seen) == [(8, "begun"), (17, "ended"), (26, "begun")]
 
 
+def test_what_goes_on_within_the_spread_has_not_ended_when_one_window_was_quick() -> None:
+    def noisy(seconds: float, count: int) -> list[Observation]:
+        stages = (StageTime(seconds, 1.5), StageTime(2.4, 0.1))
+        return [Observation(TWO, 20, 20 * seconds, None, stages)] * count
+
+    slow = (noisy(4.0, 12) + noisy(2.6, 1)) * 2 + noisy(4.0, 12)
+    assert told(noisy(2.5, 3) + slow + noisy(2.5, 3)) == [(14, "begun"), (43, "ended")]
+
+
 def test_what_was_there_from_the_beginning_is_no_news_when_it_ends() -> None:
     seen = windows(SLOW, 6) + windows(QUIET, 9) + windows(SLOW, 3)
     assert told(seen) == [(17, "begun")]

@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.online.driving import Seen, drive
-from tests.online.settings import Seconds, random_setting, single_cores
+from tests.online.settings import Seconds, observe, random_setting, single_cores
 from tvm_hetero.online.configuration import Configuration
+from tvm_hetero.online.detection import make_detector
 from tvm_hetero.online.observation import Observation, StageTime
 from tvm_hetero.online.optimum import bottleneck, find_optimum
-from tvm_hetero.online.policies import make_policy
+from tvm_hetero.online.policies import make_policy, resolve
+from tvm_hetero.online.policies.resolve_state import ResolveRound, ResolveState, calibrate
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.slowdown import estimate_factors
 
@@ -207,6 +209,39 @@ def test_what_fitted_a_disturbance_that_ended_during_the_search_is_no_new_home()
             world = [days.get(w, setting.seconds) for w in range(90)]
             seen = list(drive(make_policy("resolve"), setting, 90, lambda w, d=world: d[w]))  # type: ignore[misc]
             assert seen[-1][1].configuration == setting.static
+
+
+def test_what_watched_the_old_home_is_not_taken_for_the_new_one() -> None:
+    setting = replace(random_setting(4, blocks=12, rest=64), static=Configuration((12,), (0,)))
+    assert setting.seconds is not None
+    quiet, better = (
+        observe(setting.seconds, c) for c in (setting.static, Configuration((6, 12), (0, 1)))
+    )
+    detector = replace(make_detector(setting), baseline=quiet.times, spread=(0.0,))
+    state = calibrate(ResolveState(setting, detector, setting.static, setting.static))
+    found = ResolveRound(None, quiet, better, (quiet, better))
+    state, _ = resolve._conclude(replace(state, known=detector), found, "")
+    assert state.home == better.configuration
+    for _ in range(setting.patience):
+        state, _ = resolve.step(state, better)  # type: ignore[assignment]
+    assert state.detector.baseline == better.times
+
+
+def test_a_baseline_of_what_disturbs_is_not_what_home_takes_in_quiet() -> None:
+    """All places are slower for good: an answer in vain, and home has a baseline of that."""
+    setting = planned(5, rest=4)
+    assert setting.seconds is not None
+    policy = make_policy("resolve")
+    state, proposal = policy.begin(setting)
+    quiet = observe(setting.seconds, setting.static)
+    for window in range(40):
+        factor = 1.4 if window >= 5 else 1.0
+        seconds = tuple(tuple(factor * t for t in row) for row in setting.seconds)
+        seen = observe(seconds, proposal.configuration, proposal.requests)
+        state, proposal = policy.step(state, seen)
+    assert isinstance(state, ResolveState) and state.here == state.home == setting.static
+    assert state.detector.baseline == pytest.approx([1.4 * t for t in quiet.times])
+    assert state.known is not None and state.known.baseline == quiet.times
 
 
 # ---------------------------------------------------------------------------------- slowdowns

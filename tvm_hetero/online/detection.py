@@ -98,6 +98,11 @@ class Detector:
         """Whether there is a baseline."""
         return bool(self.baseline)
 
+    @property
+    def calm(self) -> bool:
+        """Whether the last window did not deviate, not even within the spread."""
+        return self.clear.length == 0 and self.faint.length == 0
+
 
 def make_detector(setting: Setting) -> Detector:
     """A detector that knows nothing yet."""

@@ -62,7 +62,7 @@ def watch_interference(
         return replace(state, disturbed=True, calm=0), "" if state.disturbed else "begun"
     if not state.disturbed or not was_ready:
         return state, ""
-    calm = state.calm + 1 if detector.clear.length == 0 else 0
+    calm = state.calm + 1 if detector.calm else 0
     if calm < detector.patience:
         return replace(state, calm=calm), ""
     return replace(state, disturbed=False, calm=0), "ended"

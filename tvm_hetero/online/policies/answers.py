@@ -1,7 +1,7 @@
 """What to answer a disturbance with, if anything: what is gained while it lasts, and lost after it.
 
-With R the requests for which it is expected to last still (`Patience.remaining`), c those that an
-answer takes to come, and to go, and T(a) the bottleneck of an arrangement a:
+With R the requests for which it is expected to last still (`DisturbanceHistory.remaining`), c those
+that an answer takes to come, and to go, and T(a) the bottleneck of an arrangement a:
 
     worth(a) = (R - c) (T(now) - T(a), as disturbed)  -  c (T(a) - T(home), when it has ended)
 
@@ -30,7 +30,7 @@ _PAYS = 1.65
 
 def best_answer(state: ResolveState) -> Arrangement | None:
     """What is worth most for the places as they are now; None if nothing is worth anything."""
-    remaining = state.patience.remaining()
+    remaining = state.history.remaining()
     cost = cost_of_answer(state.setting, len(state.here))
     asks = state.setting.rest > 0  # whether what is too short is left alone
     if asks and remaining <= _PAYS * cost:
@@ -58,7 +58,7 @@ def _seconds_after(state: ResolveState) -> Iterator[Seconds]:
     """seconds[block][place] in what was there before: quiet, and the last disturbances."""
     quiet = state.quiet
     yield quiet
-    for factors in state.patience.factors:
+    for factors in state.history.factors:
         yield disturbed_seconds(state.setting, quiet, factors)
 
 

@@ -32,12 +32,12 @@ from dataclasses import replace
 
 from tvm_hetero.online.adaptation import keep
 from tvm_hetero.online.configuration import Configuration, neighbours
-from tvm_hetero.online.detection import Alarm, after_search, detect, make_detector
+from tvm_hetero.online.detection import Alarm, Detector, after_search, detect, make_detector
 from tvm_hetero.online.observation import Observation, comparable_rates
 from tvm_hetero.online.optimum import bottleneck, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement
 from tvm_hetero.online.policies.answers import best_answer
-from tvm_hetero.online.policies.patience import Patience, cost_of_answer
+from tvm_hetero.online.policies.patience import DisturbanceHistory, cost_of_answer
 from tvm_hetero.online.policies.resolve_state import (
     PROBE,
     SAME,
@@ -46,6 +46,7 @@ from tvm_hetero.online.policies.resolve_state import (
     calibrate,
     find_best,
     has_changed,
+    is_baseline_quiet,
     is_better_home,
     is_quiet,
     known_factors,
@@ -80,7 +81,8 @@ def step(state: ResolveState, observation: Observation) -> Turn:
     if state.round is not None:
         return _judge(state, state.round, observation)
     detector, alarm = detect(state.detector, observation)
-    state = replace(state, detector=detector, patience=_listen(state, observation, alarm))
+    history = _listen(state, detector, observation, alarm)
+    state = replace(state, detector=detector, history=history)
     if not detector.ready:
         return state, keep(state.setting, state.here, "a baseline of this configuration")
     if not state.scale:
@@ -88,7 +90,7 @@ def step(state: ResolveState, observation: Observation) -> Turn:
     if alarm is None and state.review:
         return _review(state, observation)
     if alarm is None:
-        if state.here == state.home and detector.resting == 0:
+        if state.here == state.home and detector.resting == 0 and is_baseline_quiet(state):
             state = replace(state, known=detector)
         return _probe(state, observation)
     return _answer(state, observation, alarm)
@@ -97,14 +99,16 @@ def step(state: ResolveState, observation: Observation) -> Turn:
 # ------------------------------------------------------------------------------------ the alarm
 
 
-def _listen(state: ResolveState, observation: Observation, alarm: Alarm | None) -> Patience:
-    """How long what disturbs has lasted by now."""
-    patience = state.patience
+def _listen(
+    state: ResolveState, detector: Detector, observation: Observation, alarm: Alarm | None
+) -> DisturbanceHistory:
+    """How long what disturbs has lasted by now; `detector`: with this window."""
+    history = state.history
     if alarm is not None:
-        return patience.hear(alarm, state.setting, observation.requests)
-    if patience.alarm is not None and state.detector.resting == 0:
-        return patience.end()
-    return patience.go_on(observation.requests)
+        return history.hear(alarm, state.setting, observation.requests)
+    if history.alarm is not None and state.detector.resting == 0 and detector.calm:
+        return history.calm_down(state.setting)
+    return history.go_on(observation.requests)
 
 
 def _hold(state: ResolveState, alarm: Alarm) -> Turn:
@@ -116,7 +120,7 @@ def _hold(state: ResolveState, alarm: Alarm) -> Turn:
 
 def _go_home(state: ResolveState, why: str) -> Turn:
     """Home without a trial; what is the matter then is heard there."""
-    state = replace(state, patience=replace(state.patience, lasting=0, alarm=None), review=False)
+    state = replace(state, history=state.history.forget(), review=False)
     return _settle(state, state.home, True, None, why)
 
 
@@ -132,12 +136,12 @@ def _answer(state: ResolveState, observation: Observation, alarm: Alarm) -> Turn
     state = replace(state, factors=factors)
     if alarm.direction == "fast" and state.here != state.home and is_quiet(state, factors):
         return _go_home(state, f"{alarm.text()}: quiet, so back home")
-    if state.patience.is_new:
-        state = replace(state, patience=state.patience.see(factors))
+    if state.history.is_new:
+        state = replace(state, history=state.history.see(factors))
     answer = best_answer(state)
     if answer is None:
         return _hold(state, alarm)
-    state = replace(state, patience=state.patience.answer(), answer=answer)
+    state = replace(state, history=state.history.answer(), answer=answer)
     return _begin_round(state, observation, alarm)
 
 
@@ -150,7 +154,7 @@ def _review(state: ResolveState, observation: Observation) -> Turn:
     before = state.found
     changed = before is not None and has_changed(state, before, observation)
     if changed or (state.here != state.home and is_quiet(state, used) and not hidden):
-        state = replace(state, patience=state.patience.end())
+        state = replace(state, history=state.history.end())
         return _go_home(state, "it has changed already, so back home")
     return _begin_round(state, observation, None)
 
@@ -177,7 +181,7 @@ def _next_trial(state: ResolveState, found: ResolveRound) -> Turn:
 def _most_trials(state: ResolveState) -> int:
     """One where what disturbs will soon have ended."""
     cost = cost_of_answer(state.setting, len(state.here))
-    long = state.setting.rest == 0 or state.patience.remaining() > _TRIALS * cost
+    long = state.setting.rest == 0 or state.history.remaining() > _TRIALS * cost
     return _TRIALS if long else 1
 
 
@@ -225,9 +229,9 @@ def _judge(state: ResolveState, found: ResolveRound, observation: Observation) -
     better = rate > best * (1 + state.setting.margin)
     seen = (*found.seen, observation)
     found = replace(found, best=observation if better else found.best, seen=seen)
-    state = replace(state, patience=state.patience.go_on(observation.requests))
+    state = replace(state, history=state.history.go_on(observation.requests))
     if state.setting.rest and has_changed(state, found.origin, observation):
-        state = replace(state, patience=state.patience.end())
+        state = replace(state, history=state.history.end())
         return _go_home(state, "it has changed during the search, so back home")
     return _next_trial(replace(state, factors=known_factors(state, seen)), found)
 
@@ -242,7 +246,7 @@ def _conclude(state: ResolveState, found: ResolveRound, reason: str) -> Turn:
         if found.alarm is not None:
             state = replace(state, memory=remember(state, found))
         elif not found.probing and is_better_home(state, best):
-            state = replace(state, home=best)  # the static configuration was not the best in quiet
+            state = replace(state, home=best, known=None)  # the static one was not best in quiet
         state = replace(state, review=found.alarm is not None, found=found.best)
     else:
         why = "nothing better, so it stays"

@@ -13,7 +13,7 @@ from tvm_hetero.online.detection import Alarm, Detector
 from tvm_hetero.online.observation import Observation
 from tvm_hetero.online.optimum import Seconds, bottleneck, find_near, stage_seconds
 from tvm_hetero.online.own_plan import Arrangement, OwnPlan
-from tvm_hetero.online.policies.patience import START, Patience
+from tvm_hetero.online.policies.patience import START, DisturbanceHistory
 from tvm_hetero.online.policy import Setting
 from tvm_hetero.online.slowdown import EQUAL, Factors, disturbed_seconds, estimate_factors
 
@@ -58,8 +58,10 @@ class ResolveState:
     """`scale`: of each place, seen over given seconds in quiet; () before the first baseline.
 
     `probe`: windows until the next probe, and how many there were before it. `review`: a search has
-    just brought something, and its first baseline is still to be looked at. `patience`: how long
-    disturbances lasted, and the one that is. `known`: what watched home last, with its baseline.
+    just brought something, and its first baseline is still to be looked at. `history`: how long
+    disturbances lasted, and the one that is. `found`: the best that the last search saw which
+    changed something. `answer`: what was worth most for the last alarm that was answered. `known`:
+    what watched home last in quiet, with its baseline; None if home is new.
     """
 
     setting: Setting
@@ -72,7 +74,7 @@ class ResolveState:
     round: ResolveRound | None = None
     probe: tuple[int, int] = (PROBE, PROBE)
     review: bool = False
-    patience: Patience = START
+    history: DisturbanceHistory = START
     found: Observation | None = None
     answer: Arrangement | None = None
     known: Detector | None = None
@@ -137,6 +139,13 @@ def known_factors(state: ResolveState, seen: Sequence[Observation]) -> tuple[Fac
 def is_quiet(state: ResolveState, factors: Sequence[Factors]) -> bool:
     """Whether these factors are those of places that nothing disturbs."""
     return all(f < 1 + state.setting.deviation for pair in factors for f in pair)
+
+
+def is_baseline_quiet(state: ResolveState) -> bool:
+    """Whether the baseline is one of quiet: after an answer in vain it is of what disturbs."""
+    told = stage_seconds(state.quiet, state.here)
+    most = 1 + state.setting.deviation
+    return all(b < most * t for b, t in zip(state.detector.baseline, told, strict=True))
 
 
 def is_better_home(state: ResolveState, found: Arrangement) -> bool:
