@@ -31,7 +31,9 @@ def test_rows_of_other_questions_are_kept(tmp_path: Path) -> None:
     before = [replace(row, core=0), replace(row, quiet=11.0)]
     write_rows(tmp_path / "r.json", {"what": ""}, map(asdict, before))
     merged = serve_adapt._merged(tmp_path / "r.json", [row])
-    assert merged == [asdict(before[0]) | {"told": []}, asdict(row)]
+    kept, made = merged
+    assert kept == asdict(before[0]) | {"told": []}
+    assert made == asdict(row) | {"commit": made["commit"], "date": made["date"]}
 
 
 def test_a_client_that_fails_is_told() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.bounds import critical_path_bound, load_bound, lower_bound
@@ -15,19 +16,19 @@ from tvm_hetero.solvers import solve
 from tvm_hetero.views.instance import Instance
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=4, max_devices=2, kinds=KINDS, memory=True))
 def test_not_above_the_optimum(problem: Problem) -> None:
     assert lower_bound(problem) <= brute_force(problem) * (1 + 1e-9)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=2, max_devices=2, kinds=KINDS, batch=2))
 def test_not_above_the_optimum_of_batches(problem: Problem) -> None:
     assert lower_bound(problem) <= brute_force(problem) * (1 + 1e-9)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=12, kinds=KINDS, batch=4, exact=False))
 def test_not_above_any_schedule(problem: Problem) -> None:
     assert lower_bound(problem) <= solve(problem, "heft").value * (1 + 1e-9)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder, latency_bound, lower_bound
 from tvm_hetero.problem import KINDS, Objective, Problem
@@ -23,45 +24,45 @@ def rungs_below(problem: Problem, value: float) -> None:
         assert rung.value <= value * _EASE, (rung, value)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=5, max_devices=3, kinds=("latency",)))
 def test_latency_of_one_element(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=4, max_devices=2, kinds=KINDS, memory=True))
 def test_every_objective_with_memory(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=4, max_devices=3, kinds=("energy", "cost")))
 def test_spending_of_one_element(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, kinds=KINDS, batch=2, memory=True))
 def test_divided_batches(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=1, max_devices=2, kinds=KINDS, batch=4))
 def test_a_task_divided_in_four(problem: Problem) -> None:
     rungs_below(problem, brute_force(problem))
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=14, kinds=KINDS, batch=4, exact=False, memory=True))
 def test_not_above_any_schedule(problem: Problem) -> None:
     rungs_below(problem, solve(problem, "heft").value)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     problem=problems(max_tasks=4, max_devices=2, kinds=("energy", "cost")),
     part=st.sampled_from([1.0, 1.1, 1.5]),
@@ -75,7 +76,7 @@ def test_spending_under_a_latency_limit(problem: Problem, part: float) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, kinds=("latency",), batch=2, exact=False))
 def test_the_ladder_is_the_same_in_every_run(problem: Problem) -> None:
     first, second = bound_ladder(problem, 0.05), bound_ladder(problem, 0.05)

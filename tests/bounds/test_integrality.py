@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.fuzz.small_problems import small_problem
 from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tvm_hetero.bounds import lower_bound, round_up
@@ -72,7 +73,7 @@ def test_a_rounded_bound_is_never_above_the_optimum(seed: int) -> None:
     assert lower_bound(problem, seconds=0.02) <= best * (1 + 1e-9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=draws(200))
 @given(
     st.lists(
         st.tuples(st.integers(1, 9), st.integers(1, 50)), min_size=1, unique_by=lambda p: p[0]

@@ -9,6 +9,7 @@ import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.models import dense, lowered, random_schedule, two_cpus, unit_problem
 from tests.random_models import make_module, programs
 from tvm_hetero.compiler.module_text import module_from_text, module_text
@@ -20,7 +21,7 @@ from tvm_hetero.passes.split_segments import constant_names, split_segments
 PLATFORM = two_cpus()
 
 
-@settings(max_examples=8)
+@settings(max_examples=draws(8))
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_read_again_it_is_placed_as_before(program, seed):
     module = lowered(make_module(program), PLATFORM)

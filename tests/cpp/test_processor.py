@@ -7,6 +7,7 @@ import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor import native
 from tvm_hetero.platform.discovery import missing_features
@@ -31,7 +32,7 @@ def test_flags_are_those_that_python_reads() -> None:
 
 
 @given(st.sampled_from(MCPUS), st.sets(st.sampled_from(["fpu", *FEATURES])))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 def test_the_same_is_missing(mcpu: str, flags: set[str]) -> None:
     native.load_library()
     missing = tvm_ffi.get_global_func("tvm_hetero.missing_features")(mcpu, sorted(flags))

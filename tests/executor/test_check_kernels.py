@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.executor.kernel_plans import KernelPlan, call, one_call, view
 from tests.executor.native_plans import create, refused
 
@@ -132,7 +133,7 @@ def test_broken_kernels_are_refused_in_words(case: str) -> None:
     spans=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 3)), max_size=6),
     read=st.tuples(st.integers(0, 7), st.integers(0, 3)),
 )
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 def test_a_read_of_scratch_is_refused_unless_all_of_it_was_written(
     spans: list[tuple[int, int]], read: tuple[int, int]
 ) -> None:

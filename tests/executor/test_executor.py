@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 from benchmarks.models import logits_of
+from tests.draws import draws
 from tests.models import (
     branchy,
     branchy_inputs,
@@ -56,7 +57,7 @@ def unpartitioned() -> list[np.ndarray]:
     return [out.numpy() for out in vm["main"](tvm.runtime.tensor(X), tvm.runtime.tensor(Y))]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=draws(8), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_cutting_is_invisible(seed, unpartitioned):
     with Executor(build(placed(seed), single=False)) as executor:
@@ -209,7 +210,7 @@ def bits(outputs) -> list[bytes]:
     return [out.numpy().tobytes() for out in outputs]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=draws(8), deadline=None)
 @given(seed=st.integers(0, 10**6), platform=st.sampled_from([two_cpus(), equal_cpus()]))
 def test_a_stream_gives_bit_for_bit_what_runs_give(seed, platform):
     with Executor(build(placed(seed, platform), single=False)) as executor:

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.executor.kernel_plans import (
     BYTES,
     REFERENCE,
@@ -85,7 +86,7 @@ def _add_step(
 
 
 @given(programs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 def test_any_program_computes_what_numpy_does(program: Program) -> None:
     values = [VALUES, VALUES - 7]
     for kernel, operands, _, _ in program:

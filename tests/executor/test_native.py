@@ -18,6 +18,7 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
+from tests.draws import draws
 from tests.executor.native_plans import (
     PlanBuilder,
     chain,
@@ -107,7 +108,7 @@ def run_and_compare(builder: PlanBuilder, runs: int = 3) -> None:
     assert executor.filled_slots() == sorted(kept)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(random_plans())
 def test_random_plans_compute_what_their_steps_compute(builder: PlanBuilder) -> None:
     run_and_compare(builder)
@@ -126,7 +127,7 @@ def has_cycle(plan: dict[str, Any]) -> bool:
     return not nx.is_directed_acyclic_graph(graph)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(random_plans(), st.randoms(use_true_random=False))
 def test_any_order_of_steps_runs_or_is_refused(builder: PlanBuilder, random: Any) -> None:
     order = list(range(len(builder.plan["steps"])))

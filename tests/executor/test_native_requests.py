@@ -15,6 +15,7 @@ import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.executor.native_plans import PlanBuilder, chain, diamond, evaluate, run_python, tensor
 from tests.executor.test_native import random_plans
 from tests.waiting import eventually, is_asleep
@@ -56,7 +57,7 @@ def bytes_of(ins: Any) -> bytes:
     return b"".join(array.numpy().tobytes() for array in ins)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(
     random_plans(),
     st.lists(

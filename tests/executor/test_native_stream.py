@@ -16,6 +16,7 @@ import tvm_ffi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.executor.native_plans import (
     PlanBuilder,
     chain,
@@ -71,7 +72,7 @@ def shuffled(builder: PlanBuilder, random: Any) -> PlanBuilder:
     return builder
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(random_plans(), st.randoms(use_true_random=False))
 def test_a_stage_is_the_number_of_changes_of_worker(builder: PlanBuilder, random: Any) -> None:
     steps = shuffled(builder, random).plan["steps"]
@@ -105,7 +106,7 @@ def test_outputs_come_in_order(
     assert executor.filled_slots() == []
 
 
-@settings(max_examples=24, deadline=None)
+@settings(max_examples=draws(24), deadline=None)
 @given(random_plans(), st.randoms(use_true_random=False))
 def test_random_plans_compute_in_a_stream_what_they_compute(
     builder: PlanBuilder, random: Any

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tvm import relax
 
 import tvm_hetero as th
+from tests.draws import draws
 from tests.frontends.onnx.models import two_branches
 from tests.kernels.helpers import REFERENCE
 from tests.models import lowered, random_schedule, teams_of_cpus, two_cpus, unit_problem, with_sizes
@@ -94,7 +95,7 @@ def with_found(test):
     return test
 
 
-@settings(max_examples=14, deadline=None)
+@settings(max_examples=draws(14), deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_cut_placed_and_run_it_is_the_model(program, seed):
@@ -116,7 +117,7 @@ def test_cut_placed_and_run_it_is_the_model(program, seed):
     assert [out.numpy().tobytes() for out in twice[0]] == [r.tobytes() for r in reference]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=draws(6), deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_a_batch_divided_at_random_is_the_model_for_each_element(program, seed):
@@ -153,7 +154,7 @@ def test_elements_of_a_batch_equal_onnxruntime():
     assert merged.numpy().shape == (3, 16, 12, 12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @with_found
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_placed_it_is_well_formed_and_stripping_undoes_it(program, seed):
@@ -173,7 +174,7 @@ def test_placed_it_is_well_formed_and_stripping_undoes_it(program, seed):
     assert all(root.call is None or root in made for root, _, _ in split.results)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(10), deadline=None)
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_built_twice_saved_and_loaded_it_is_the_same(program, seed):
     try:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.generation.language import VOCABULARY, Language, expected
 from tvm_hetero.errors import NodeLost, RunError, UsageError
 from tvm_hetero.generation.batching import Batching
@@ -60,7 +61,7 @@ def texts(batching, asked):
     return list(made.values()), [reasons[number] for number in sorted(reasons)]
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(languages, st.lists(requests, min_size=1, max_size=8))
 def test_each_text_is_what_it_is_alone(options, asked):
     with speaking(**options) as language:
@@ -76,7 +77,7 @@ def test_each_text_is_what_it_is_alone(options, asked):
             assert whole == language.length + 1
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(
     languages,
     st.lists(requests, min_size=1, max_size=6),
@@ -90,7 +91,7 @@ def test_lost_caches_lose_repeat_and_disorder_no_token(options, asked, lose_at):
     assert language.losses or language.requests <= min(lose_at)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(languages, st.lists(requests, min_size=2, max_size=6))
 def test_who_fails_fails_alone(options, asked):
     with speaking(**options, poisoned=True) as language:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.generation.language import VOCABULARY, Language, expected, logits_of
 from tests.generation.test_batching import languages, speaking
 from tvm_hetero.errors import UsageError
@@ -48,7 +49,7 @@ def converse(batching, asked):
     return texts, cached
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(languages, turns)
 def test_turns_give_what_they_give_alone_and_begin_at_whole_chunks(options, asked):
     with speaking(**options) as language:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from tests.draws import draws
 from tvm_hetero.errors import NumericsError, UsageError
 from tvm_hetero.generation.sampling import GREEDY, Sampling, choose_token, uniform
 
@@ -27,7 +28,7 @@ def nucleus(logits, sampling):
     return dict(zip(order[:count], weights[:count] / sums[count - 1], strict=True))
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(rows, st.sampled_from([0.3, 1.0, 2.0]), st.integers(0, 6), st.floats(0.05, 1.0))
 def test_only_tokens_of_the_nucleus_are_drawn(logits, temperature, top_k, top_p):
     sampling = Sampling(temperature, top_k, top_p)

@@ -14,6 +14,7 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 from tvm.script import tirx as T
 
+from tests.draws import draws
 from tests.models import as_schedule, branchy, lowered, random_schedule, two_cpus, unit_problem
 from tvm_hetero.errors import PlatformError, UsageError
 from tvm_hetero.passes.annotate_devices import annotate_devices, make_vdevices, strip_devices
@@ -116,7 +117,7 @@ def test_calls_stand_in_the_order_of_the_schedule():
     assert devices == [place[task] for task in main.task_ids]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=draws(15), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_annotated_modules_are_well_formed_and_stripping_undoes_it(seed):
     schedule = random_schedule(PROBLEM, seed)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.models import (
     as_schedule,
     branchy,
@@ -208,7 +209,7 @@ def last_end(mod: tvm.IRModule) -> float:
     return max(ends)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(batch=st.integers(2, 4), seed=st.integers(0, 10**6), named=st.booleans())
 def test_placed_it_is_well_formed_and_stripping_gives_one_element(batch, seed, named):
     module = MODULE if named else Chain
@@ -237,7 +238,7 @@ def test_placed_it_is_well_formed_and_stripping_gives_one_element(batch, seed, n
 HALVES = (("big", (0, 1)), ("little", (2, 3)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(data=st.data())
 def test_no_order_of_elements_makes_anything_later(data):
     """Batches that are shared by halves, which some tasks exchange: many stretches."""

@@ -9,6 +9,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero.passes.form_steps import StepItem, form_steps, known_before
 
 
@@ -42,7 +43,7 @@ def starts(items: list[StepItem], steps: list[list[int]], seconds: list[float]) 
     return begin
 
 
-@settings(max_examples=80)
+@settings(max_examples=draws(80))
 @given(orders(), st.integers(0, 10**6))
 def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     rng = random.Random(seed)
@@ -51,7 +52,7 @@ def test_everything_starts_as_early_as_if_each_item_were_a_step(items, seed):
     assert starts(items, form_steps(items), seconds) == starts(items, fine, seconds)
 
 
-@settings(max_examples=80)
+@settings(max_examples=draws(80))
 @given(orders())
 def test_no_step_reaches_over_an_item_of_a_rival(items):
     """Worker 2 shares a core with each of the others, which share none."""
@@ -64,7 +65,7 @@ def test_no_step_reaches_over_an_item_of_a_rival(items):
             assert items[between].worker not in items[step[0]].rivals
 
 
-@settings(max_examples=80)
+@settings(max_examples=draws(80))
 @given(orders())
 def test_steps_are_the_order_of_each_worker(items):
     steps = form_steps(items)
@@ -78,7 +79,7 @@ def test_steps_are_the_order_of_each_worker(items):
         assert mine == sorted(mine)
 
 
-@settings(max_examples=80)
+@settings(max_examples=draws(80))
 @given(orders())
 def test_no_two_steps_can_be_joined(items):
     """Joined, some item would begin later for some times of the items, or wait for ever."""

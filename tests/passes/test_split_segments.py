@@ -14,6 +14,7 @@ from tvm.script import relax as R
 from tvm.script import tirx as T
 
 from tests.addition_models import sums
+from tests.draws import draws
 from tests.models import (
     as_schedule,
     branchy,
@@ -65,7 +66,7 @@ def test_a_segment_ends_where_another_device_reads_and_begins_where_it_gives():
     assert sorted(device for device, _ in runs) == [0, 0, 0, 1]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=draws(15), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_segments_are_the_schedule(seed):
     split = split_segments(placed(seed, PLATFORM))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.errors import InfeasibleError, PlatformError
@@ -27,7 +28,7 @@ def alone(route: Route, elements: range) -> float:
     return end
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(problem=problems(max_tasks=9, kinds=("latency",), batch=3, exact=False))
 def test_a_batch_alone_takes_what_its_schedule_says(problem):
     """Whatever links, copy engines and shares: HEFT leaves no gap that could be closed."""
@@ -38,7 +39,7 @@ def test_a_batch_alone_takes_what_its_schedule_says(problem):
     assert alone(route_of(problem, schedule), range(problem.batch)) <= schedule.value * (1 + 1e-9)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(problem=problems(max_tasks=9, kinds=("latency",), batch=3, exact=False), data=st.data())
 def test_any_placement_takes_what_the_simulator_of_schedules_says(problem, data):
     steps = [

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
 from tvm_hetero.planning import DecoderPlan, DecoderRequest, plan_decoder
@@ -112,7 +113,7 @@ def test_one_server_waits_as_pollaczek_and_khinchine_say(load: float):
     assert outcome.busy["d0"] == pytest.approx(load, rel=0.03)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=draws(20), deadline=None)
 @given(
     rate=st.floats(0.02, 2.0), seed=st.integers(0, 99), groups=st.integers(1, 3),
     batch=st.integers(1, 3), chunk=st.sampled_from([1, 4]),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.problem.test_simulate import fork
 from tests.strategies import orders, problems
 from tvm_hetero.check import check_schedule
@@ -27,7 +28,7 @@ def timed(problem: Problem, steps: list[tuple[str, str, tuple[int, ...]]]) -> Sc
     return Schedule(problem.digest, "hand", kind, executions, copies, value, 0.0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=draws(25))
 @given(st.data())
 def test_what_is_edited_without_times_is_valid_again(data: st.DataObject) -> None:
     """Times that mean nothing but an order, and copies that are wrong, are mended."""

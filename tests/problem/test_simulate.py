@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.strategies import Step, orders, problems
 from tvm_hetero.check import check_schedule
 from tvm_hetero.check.value import objective_value
@@ -187,7 +188,7 @@ def _all_orders(problem: Problem, placement: dict[str, str]) -> Iterator[list[St
             yield [(task, placement[task], (0,)) for task in order]
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(problems(4, 3, colors=False, overlap=True, exclusive=False))
 def test_the_best_order_is_the_optimum_where_copies_do_not_meet(problem: Problem) -> None:
     """With copy engines everywhere and no exclusive links only the executions' order matters."""

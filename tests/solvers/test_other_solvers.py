@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from benchmarks.scheduling.runner import zoo_case
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import Problem
@@ -32,7 +33,7 @@ def refusal(problem: Problem, solver: str, options: Options = QUICK) -> str:
     return ""
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=draws(8), deadline=None)
 @given(problem=problems(max_tasks=4, memory=True, feasible=False, contiguous=True))
 def test_who_is_named_takes_the_problem(problem: Problem) -> None:
     for solver in sorted({"heft", "count-dp", "one-pass", "batches", "linear-dp", "elements"}):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -187,7 +188,7 @@ def test_same_seed_same_bytes(solver: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.DataObject) -> None:
@@ -199,7 +200,7 @@ def test_every_answer_is_valid_and_not_below_its_bound(solver: str, data: st.Dat
     assert single is not None and answer.value <= single.value
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.parametrize("solver", OTHERS)
 def test_every_other_solver_is_valid_or_says_why_not(solver: str, data: st.DataObject) -> None:
@@ -221,7 +222,7 @@ def test_same_seed_same_bytes_of_the_others(solver: str) -> None:
     assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=9, kinds=KINDS, exact=False))
 def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
     answer = solve(problem, "cpsat", QUICK)
@@ -231,7 +232,7 @@ def test_times_with_many_digits_stay_valid(problem: Problem) -> None:
         assert answer.status == "optimal"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, exact=False, memory=True))
 def test_memory_and_times_with_many_digits(problem: Problem) -> None:
     answer = solve(problem, "cpsat", counted(time_limit=2.0))
@@ -239,7 +240,7 @@ def test_memory_and_times_with_many_digits(problem: Problem) -> None:
     assert answer.value <= solve(problem, "heft").value
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, kinds=KINDS, memory=True, feasible=False))
 def test_where_cpsat_finds_nothing_nobody_does(problem: Problem) -> None:
     found = {}

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero.artifact.manifest import check_files, check_versions, read_manifest
 from tvm_hetero.cluster.description import read_description
 from tvm_hetero.cost_models.table import load_costs
@@ -238,7 +239,7 @@ def test_each_document_is_read_as_it_is(kind: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(max_examples=50, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=draws(50), suppress_health_check=list(HealthCheck), deadline=None)
 @given(data=st.data())
 def test_a_damaged_document_is_read_or_refused(
     kind: str, folder: Path, data: st.DataObject

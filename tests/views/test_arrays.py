@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tvm_hetero.platform import Device, Link, Platform
 from tvm_hetero.problem import Cost, Objective, Problem
@@ -26,7 +27,7 @@ def tables(draw: st.DrawFn) -> Cost:
     return Cost(tuple((n, draw(times)) for n in sorted(sizes)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     cost=tables(),
     batch=st.integers(1, 64),

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -73,7 +74,7 @@ def divided(draw: st.DrawFn, problem: Problem) -> Instance:
     return Instance(problem, division)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.data())
 def test_a_placed_division_becomes_a_valid_schedule(data):
     problem = data.draw(problems(5, batch=4, kinds=("latency", "energy", "cost")))
@@ -96,7 +97,7 @@ def test_a_placed_division_becomes_a_valid_schedule(data):
     assert check_schedule(problem, schedule) == []
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(st.data())
 def test_list_scheduling_keeps_memory_when_parts_share_weights(data):
     problem = data.draw(problems(4, batch=3, memory=True, colors=False))
@@ -110,7 +111,7 @@ def test_list_scheduling_keeps_memory_when_parts_share_weights(data):
     assert check_schedule(problem, schedule) == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(problems(2, max_devices=2, batch=2, memory=True))
 def test_the_best_division_of_the_exact_model_is_the_optimum(problem):
     assume(problem.batch == 2)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.problem import Objective, Problem
@@ -23,7 +24,7 @@ from tvm_hetero.views.modularity import (
 )
 
 TWO = {"p1": 1.0, "p2": 1.0}
-quickly = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=draws(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def names(problem: Problem) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero import zoo
 from tvm_hetero.errors import PlatformError
@@ -128,7 +129,7 @@ def doubled(draw: st.DrawFn) -> Problem:
     )
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(doubled())
 def test_every_generator_leaves_the_problem_as_it_is(problem):
     platform, names = problem.platform, problem.platform.names

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tvm_hetero.bounds.latency.count_cuts import CutCounts
 from tvm_hetero.bounds.latency.nested import Nested
@@ -40,7 +41,7 @@ def most_together(tasks: list[tuple[float, float, float]], limit: float) -> int:
     return 0
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks=TASKS, limit=st.integers(1, 20).map(float))
 def test_what_a_device_can_run_keeps_the_rows(
     tasks: list[tuple[float, float, float]], limit: float
@@ -55,7 +56,7 @@ def test_what_a_device_can_run_keeps_the_rows(
                 assert counts.violated(share) == []
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tasks=TASKS, limit=st.integers(1, 20).map(float))
 @example(tasks=[(0.0, 1.0, 0.0), (1.0, 1.0, 1.0), (1.0, 6.0, 1.0), (1.0, 6.0, 1.0)], limit=8.0)
 def test_a_row_is_no_looser_than_its_least_thresholds_say(

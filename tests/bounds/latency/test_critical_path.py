@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.bounds.latency import heads_tails
@@ -35,7 +36,7 @@ def plain_heads_and_tails(instance: Instance) -> tuple[heads_tails.Table, heads_
     )
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=10, multi_hop=False))
 def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> None:
     instance = Instance(problem)
@@ -47,7 +48,7 @@ def test_heads_and_tails_are_those_of_the_plain_recursion(problem: Problem) -> N
                 assert own[i, d] == pytest.approx(expected[v][d])
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=10, exact=False))
 def test_the_critical_path_of_tables_is_the_plain_formula_to_the_last_digit(
     problem: Problem,
@@ -69,7 +70,7 @@ def test_the_two_tails_sum_in_another_order_and_so_differ_in_the_last_digit() ->
     assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=10))
 def test_the_chain_of_modules_is_no_less_than_the_critical_path(problem: Problem) -> None:
     figures = figures_of(Instance(problem))

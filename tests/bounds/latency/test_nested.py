@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder
@@ -41,7 +42,7 @@ def two_crowds() -> Problem:
     return problem_of(costs, edges, processors(2))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=3, kinds=("latency",)), free=st.booleans())
 def test_not_above_the_optimum(problem: Problem, free: bool) -> None:
     # H far above the optimum says what the programs prove; H just above also tries windows.
@@ -56,7 +57,7 @@ def test_not_above_the_optimum(problem: Problem, free: bool) -> None:
         assert chain.value() <= best * _EASE
 
 
-@settings(max_examples=14, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(14), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=14, kinds=("latency",), exact=False, memory=True))
 def test_not_above_a_schedule(problem: Problem) -> None:
     value = solve(problem, "heft").value

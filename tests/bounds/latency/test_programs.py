@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import fork_join, problem_of, processors
 from tvm_hetero.bounds import bound_ladder, lower_bound
 from tvm_hetero.bounds.core.linear import LinearProgram
@@ -46,7 +47,7 @@ def test_a_program_without_solution_proves_nothing() -> None:
     assert program.solve().bound == -math.inf
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(rows=st.lists(st.lists(st.floats(0.1, 9.0), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_prices_find_the_best_shares(rows: list[list[float]]) -> None:
     program = LinearProgram()

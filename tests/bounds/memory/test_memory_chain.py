@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.bounds.throughput.test_patterns import layers
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.fuzz.small_problems import small_problem
 from tests.solvers.examples import counted, problem_of
 from tests.strategies import problems
@@ -91,14 +92,14 @@ def test_what_cannot_be_below_is_the_value_itself():
     assert memory_bound(instance, 0.9 * optimum, WORK) == pytest.approx(0.9 * optimum)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=draws(50), deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True), st.sampled_from([1.0, 1.1, 2.0]))
 def test_never_above_the_optimum(problem, slack):
     optimum = brute_force(problem)
     assert memory_bound(Instance(problem), slack * optimum, 60_000) <= optimum * (1 + 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True, exact=False))
 def test_never_above_the_optimum_with_all_digits(problem):
     optimum = brute_force(problem)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.bounds import first_bound
@@ -56,7 +57,7 @@ def test_what_crosses_a_cut_beside_the_edge_counts_where_copies_keep_devices_bus
         assert path_runs_bound(Instance(problem)) <= brute_force(problem) * (1 + 1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(150), deadline=None)
 @given(problem=problems(max_tasks=5, memory=True, kinds=("latency",)), engines=st.booleans())
 def test_never_above_the_optimum(problem: Problem, engines: bool) -> None:
     devices = problem.platform.devices

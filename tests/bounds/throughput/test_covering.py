@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput.covering import covering_bound
@@ -17,7 +18,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.instance import Instance
 
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def best_of(instance: Instance) -> float:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput.identical_devices import (
@@ -24,7 +25,7 @@ from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Piece, canonical, modules_of
 
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def forks(widths: list[int], costs: list[float], alike: int, nbytes: int) -> Problem:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero.bounds.throughput.knapsack import Knapsack
 
 ITEMS = st.lists(
@@ -26,7 +27,7 @@ def by_hand(items: list[tuple[int, int, int]], capacity: int) -> float:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(ITEMS, st.integers(0, 20))
 def test_exact_where_sizes_are_whole(items, capacity):
     sizes, counts, values = zip(*items, strict=True)
@@ -38,7 +39,7 @@ def test_exact_where_sizes_are_whole(items, capacity):
     assert all(0 <= a <= n for a, n in zip(filling, counts, strict=True))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=draws(50), deadline=None)
 @given(ITEMS, st.integers(1, 20), st.integers(1, 30))
 def test_never_too_small_when_sizes_are_rounded(items, capacity, levels):
     sizes, counts, values = zip(*items, strict=True)

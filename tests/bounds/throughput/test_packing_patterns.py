@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero.bounds.throughput.packing_patterns import MaximalPatterns, largest_patterns
 
 SIZES = st.one_of(st.integers(0, 9).map(float), st.floats(0.01, 9), st.just(math.inf))
@@ -35,7 +36,7 @@ def _used(sizes, pattern) -> list[float]:
     return [math.fsum(a * s for a, s in zip(pattern, row, strict=True) if a) for row in sizes]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=draws(120), deadline=None)
 @given(ITEMS, LIMITS)
 def test_every_pattern_is_at_most_one_that_is_listed(items, limits):
     memory, load, counts, _ = zip(*items, strict=True)
@@ -46,7 +47,7 @@ def test_every_pattern_is_at_most_one_that_is_listed(items, limits):
         assert (rows >= np.array(pattern)).all(axis=1).any()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=draws(50), deadline=None)
 @given(ITEMS, LIMITS, st.sampled_from([0, 3, 10_000]))
 def test_the_value_is_never_too_small(items, limits, most):
     memory, load, counts, prices = zip(*items, strict=True)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.bounds import bound_ladder, lower_bound
@@ -87,14 +88,14 @@ def test_branches_share_the_flow():
     assert flow == pytest.approx({"in": 1.0, "x": 0.5, "y": 0.5, "out": 1.0})
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True))
 def test_latency_never_above_the_optimum(problem):
     optimum = brute_force(problem)
     assert pattern_bound(Instance(problem)) <= optimum * (1 + 1e-9)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(problems(5, 3, kinds=("throughput",), memory=True))
 def test_throughput_never_above_the_optimum(problem):
     optimum = brute_force(problem)

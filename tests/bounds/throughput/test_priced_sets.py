@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput.group_cuts import GroupCuts, group_cuts
@@ -18,7 +19,7 @@ from tvm_hetero.bounds.throughput.priced_sets import cheapest_sets, fractional_r
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.views.instance import Instance
 
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def load_of(cuts: GroupCuts, c: int, chosen: Sequence[int]) -> float:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cluster.clusters import nodes, planned, run_parts, started
+from tests.draws import draws
 from tests.random_models import make_module, programs, random_inputs
 from tests.small_decoders import tiny
 from tvm_hetero.check import check_schedule
@@ -25,7 +26,7 @@ THREE = nodes(1, 1, 1)
 APART = nodes(2, 2, private=True)
 
 
-@settings(max_examples=8)
+@settings(max_examples=draws(8))
 @given(program=programs(), seed=st.integers(0, 10**6))
 def test_parts_make_what_the_whole_makes(program, seed):
     platform, batch = (TWO, THREE, APART)[seed % 3], 1 + seed % 4 % 3

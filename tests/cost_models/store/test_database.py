@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cost_models.kernel_samples import python_path
+from tests.draws import draws
 from tvm_hetero.cost_models.store import (
     CostStore,
     KernelKey,
@@ -56,7 +57,7 @@ def test_kernels_of_equal_hash_are_told_apart_by_their_text(store: CostStore) ->
     assert (store.find(KEY, PLACE), store.find(twin, PLACE)) == (1.0, 2.0)
 
 
-@settings(max_examples=15)
+@settings(max_examples=draws(15))
 @given(times=st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=5))
 def test_the_smallest_time_stays(
     tmp_path_factory: pytest.TempPathFactory, times: list[float]

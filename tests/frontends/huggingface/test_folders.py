@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.frontends.huggingface.decoder_runs import reference
 from tests.small_decoders import CONFIGS, FAMILIES, random_weights, tiny, write_raw, write_weights
 from tvm_hetero.errors import ModelError, UsageError
@@ -314,7 +315,7 @@ def test_headers_that_lie_are_refused_before_anything_is_read(header, data, word
         TensorFile(tmp_path, "a.safetensors")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_read(tmp_path_factory, data):
     folder = tiny("gpt2", tmp_path_factory.mktemp("damaged"), n_layer=1, n_embd=8, n_head=2)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from tests.draws import draws
 from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import make, run
 from tests.models import as_schedule, lowered, two_cpus, unit_problem
@@ -143,7 +144,7 @@ def test_any_indices_are_an_error_or_what_onnx_runtime_gives(case: str) -> None:
     count = int(np.prod(shape))
     with executor(source) as ex:
 
-        @settings(max_examples=60, deadline=None, database=None)
+        @settings(max_examples=draws(60), deadline=None, database=None)
         @given(st.lists(number, min_size=count, max_size=count))
         def check(values: Sequence[int]) -> None:
             index = np.array(values, np.int64).reshape(shape)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.draws import draws
 from tests.frontends.onnx.models import conv_relu, make, random_feeds, run, value
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import OnnxLimits, check_model, light_models, load_model, simplify
@@ -95,7 +96,7 @@ def test_truncated_anywhere(tmp_path: Path) -> None:
     assert loaded == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.data())
 def test_damaged_anywhere(data: st.DataObject) -> None:
     content = bytearray(conv_relu().SerializeToString())

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
+from tests.draws import draws
 from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import make, random_feeds, run, value
 from tvm_hetero.errors import ModelError
@@ -360,7 +361,7 @@ def networks(draw: st.DrawFn) -> onnx.ModelProto:
     return make(nodes, SHAPE, outputs, constants)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(networks())
 def test_any_small_network_computes_the_same(model: onnx.ModelProto) -> None:
     simple = check_same(model, tolerance=1e-4)

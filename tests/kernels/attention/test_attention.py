@@ -12,6 +12,7 @@ import tvm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AMX,
     AVX2,
@@ -258,7 +259,7 @@ def test_narrow_caches(dtype):
     check(Sizes(4, 2, 32, 24, rows=2, dtype=dtype, rotary=32), [0, 11, 23], tolerance=0.02)
 
 
-@settings(max_examples=5)
+@settings(max_examples=draws(5))
 @given(data=st.data())
 def test_any_sizes(data):
     kv_heads, size = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 40))

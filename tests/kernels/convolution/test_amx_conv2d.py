@@ -14,6 +14,7 @@ from tvm import relax
 from tvm.ir import GenericConst
 from tvm.relax import op
 
+from tests.draws import draws
 from tests.kernels.convolution.test_bytes_conv2d import CASES, Case, data, module, reference
 from tests.kernels.emulated_tiles import emulate
 from tests.kernels.helpers import AMX, PAIRS, kernels, model, random, run, runs_here, scheduled
@@ -122,7 +123,7 @@ def test_what_leaves_registers_near_empty_is_for_vectors(case):
 
 
 @needs_vectors
-@settings(max_examples=4)
+@settings(max_examples=draws(4))
 @given(
     st.builds(
         Case,

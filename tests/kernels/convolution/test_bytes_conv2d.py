@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX2, AVX512, SSE, kernels, run, runs_here, scheduled
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.select import rule_of, schedule_kernel
@@ -139,7 +140,7 @@ def test_sums_are_exact_by_whatever_instructions(name: str, target: tvm.target.T
     assert_exact(CASES[name], target)
 
 
-@settings(max_examples=12)
+@settings(max_examples=draws(12))
 @given(
     st.builds(
         Case,

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, tirx
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
@@ -104,7 +105,7 @@ def test_residual_is_fused():
     assert len(kernels(lowered)) == 1
 
 
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=draws(5), deadline=None, derandomize=True)
 @given(
     batch=st.integers(1, 2),
     group=st.integers(2, 6),

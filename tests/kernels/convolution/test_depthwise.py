@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
@@ -95,7 +96,7 @@ def test_equals_plain_tvm(name):
     assert rule is None or rules == {rule}
 
 
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=draws(5), deadline=None, derandomize=True)
 @given(
     batch=st.integers(1, 2),
     channels=st.integers(2, 5),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX2, AVX512, check, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.select import rule_of
@@ -51,7 +52,7 @@ def test_equals_plain_tvm(name):
     assert rules & {"packed", "winograd"}
 
 
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=draws(5), deadline=None, derandomize=True)
 @given(
     size=st.tuples(st.integers(1, 7), st.integers(1, 7)),
     window=st.tuples(st.integers(1, 6), st.integers(1, 6)),

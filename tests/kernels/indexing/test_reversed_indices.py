@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, te, tirx
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX512, SSE, kernels, model, run, runs_here, scheduled
 from tvm_hetero.kernels.cpu.compilation import build
 from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
@@ -35,7 +36,7 @@ def taken_apart(dims: list[int], first: int, step: int, count: int) -> tirx.Prim
     return te.create_prim_func([x, y]).with_attr("global_symbol", "main")
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=draws(40), deadline=None, derandomize=True)
 @given(
     dims=st.lists(st.integers(1, 5), min_size=2, max_size=4),
     step=st.sampled_from([-1, -1, -2, 1, 2]),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
@@ -95,7 +96,7 @@ def test_equals_plain_tvm(name):
         assert len(taken) == 1  # transposition and epilogue are inside
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=draws(8), deadline=None)
 @given(
     leading=st.sampled_from([((), ()), ((2,), (2,)), ((2, 1), (3,)), ((2,), ()), ((), (3,))]),
     rows=st.integers(1, 40),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.ir import GenericConst
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     SSE,
@@ -56,7 +57,7 @@ def test_more_dimensions_and_plain_weights():
     check([(2, 3, 20)], dense(20, 33, transposed=False))
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=draws(8), deadline=None, derandomize=True)
 @given(rows=st.integers(1, 40), depth=st.integers(1, 50), out_channels=st.integers(1, 90))
 def test_any_product(rows, depth, out_channels):
     check([(rows, depth)], dense(depth, out_channels))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm.ir import GenericConst
 
+from tests.draws import draws
 from tests.kernels.helpers import AMX, kernels, random, runs_here
 from tests.kernels.matmul.test_product_pairs import check, check_what_follows, lowered, narrow
 from tvm_hetero.kernels import schedule_kernel
@@ -97,7 +98,7 @@ def test_registers_are_given_back():
     assert text.count("tileloadd") <= 1.5 * text.count("tdpbf16ps")
 
 
-@settings(max_examples=5)
+@settings(max_examples=draws(5))
 @given(rows=st.integers(1, 8), more=st.integers(0, 1), steps=st.integers(1, 20),
        columns=st.integers(1, 150))  # fmt: skip
 def test_any_sizes(rows, more, steps, columns):

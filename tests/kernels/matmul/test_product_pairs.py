@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tvm import relax
 from tvm.relax import op
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX512, PAIRS, ZEN4, innermost, kernels, random, run, runs_here
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
@@ -138,7 +139,7 @@ def test_no_sum_leaves_its_register():
     assert "%rsp" not in products
 
 
-@settings(max_examples=8)
+@settings(max_examples=draws(8))
 @given(
     rows=st.integers(4, 40), steps=st.integers(1, 60), columns=st.integers(1, 150),
 )  # fmt: skip

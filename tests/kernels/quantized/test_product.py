@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AMX,
     AVX2,
@@ -92,7 +93,7 @@ def test_few_columns(columns):
     check(16, quantize(random(1, 32, columns), 8), [AVX512, AVX2, SSE])
 
 
-@settings(max_examples=5)
+@settings(max_examples=draws(5))
 @given(
     rows=st.integers(1, 18),
     depth=st.integers(1, 12).map(lambda n: 8 * n),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX2, kernels, runs_here
 from tests.kernels.recurrent.nodes import Node, check, expected, run
 from tests.models import as_schedule, lowered, two_cpus, unit_problem
@@ -89,7 +90,7 @@ def nodes(draw: Any) -> Node:
     return Node(cell, *sizes, chosen, draw(st.none() | lengths), attributes)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(10), deadline=None)
 @given(nodes())
 def test_any_options_together(node: Node) -> None:
     check(node)

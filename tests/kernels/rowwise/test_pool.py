@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
@@ -59,7 +60,7 @@ def test_equals_plain_tvm(name):
     check([shape], body)
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=draws(10), deadline=None, derandomize=True)
 @given(
     channels=st.integers(1, 5),
     height=st.integers(4, 20),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
@@ -90,7 +91,7 @@ def test_and_leaves_others(name):
     assert rules(*LEFT_TO_GENERIC[name]) == {"generic"}
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=draws(10), deadline=None, derandomize=True)
 @given(
     rows=st.lists(st.integers(1, 5), max_size=2),
     columns=st.lists(st.integers(2, 24), min_size=1, max_size=2),

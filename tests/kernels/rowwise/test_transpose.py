@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX2, AVX512, TWO_CORES, check, kernels, model
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.select import rule_of
@@ -66,7 +67,7 @@ def test_what_stays_in_rows_is_left(name):
     assert rule(name) == "generic"
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=draws(6), deadline=None, derandomize=True)
 @given(shape=st.lists(st.integers(1, 12), min_size=2, max_size=4), data=st.data())
 def test_any_permutation(shape, data):
     axes = data.draw(st.permutations(range(len(shape))))

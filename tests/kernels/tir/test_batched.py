@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, s_tir, tirx
 
+from tests.draws import draws
 from tests.kernels.helpers import (
     AVX2,
     AVX512,
@@ -132,7 +133,7 @@ def _results(
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=1, deadline=None)
+@settings(max_examples=draws(1), deadline=None)
 @given(count=st.integers(2, 4), images=st.integers(1, 2))
 def test_it_computes_what_as_many_calls_do(name: str, count: int, images: int) -> None:
     kernels = _kernels(name, images)

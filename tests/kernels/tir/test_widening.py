@@ -12,6 +12,7 @@ from tvm import relax, te, tirx
 from tvm.relax import op
 from tvm.script import tirx as T
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX2, AVX512, kernels, random, run, runs_here, scheduled
 from tests.kernels.tir.test_vector_math import REFERENCES, compiled
 from tvm_hetero.kernels import schedule_kernel
@@ -92,7 +93,7 @@ def test_models_of_bfloat16(name):
     np.testing.assert_allclose(actual, expected, rtol=0.03, atol=0.01 * np.abs(expected).max())
 
 
-@settings(max_examples=10)
+@settings(max_examples=draws(10))
 @given(st.integers(0, 2**32 - 1))
 def test_every_number_is_rounded_to_the_nearest(seed):
     bits = np.random.default_rng(seed).integers(0, 2**32, 512, dtype=np.uint32)

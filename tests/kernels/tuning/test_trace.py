@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax, s_tir, tirx
 
+from tests.draws import draws
 from tests.kernels.helpers import AVX2, TWO_CORES, kernels, model, random
 from tvm_hetero.kernels import schedule_kernel
 from tvm_hetero.kernels.cpu.compilation import build
@@ -56,7 +57,7 @@ def test_variations_are_distinct_and_compute_the_same(
         np.testing.assert_allclose(run(func), expected, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=6, derandomize=True, deadline=None)
+@settings(max_examples=draws(6), derandomize=True, deadline=None)
 @given(
     channels=st.tuples(st.integers(1, 20), st.integers(1, 40)),
     size=st.tuples(st.integers(3, 14), st.integers(3, 14)),

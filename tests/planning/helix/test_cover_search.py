@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.planning.helix.layer_flows import random_layer_flow
 from tests.planning.helix.test_judge import drawn_layout
 from tests.planning.helix.test_price_bound import wide
@@ -17,7 +18,7 @@ from tvm_hetero.planning.helix.link_search import FlowEvaluator
 from tvm_hetero.planning.helix.price_bound import price_bound
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.integers(0, 2**31))
 def test_where_links_never_bind_the_flow_is_the_least_cover(seed: int) -> None:
     problem = random_layer_flow(seed, wide=True)
@@ -26,7 +27,7 @@ def test_where_links_never_bind_the_flow_is_the_least_cover(seed: int) -> None:
     assert judge(problem, layout).value == pytest.approx(least_cover(problem, layout))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.integers(0, 2**31), st.booleans())
 def test_the_search_counts_flows_as_the_judge_does(seed: int, partial: bool) -> None:
     problem = random_layer_flow(seed, partial=partial)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.planning.helix.layer_flows import random_layer_flow
 from tvm_hetero.errors import UsageError
 from tvm_hetero.planning.helix.judge import judge
@@ -48,7 +49,7 @@ def flow_by_networkx(problem: LayerFlowProblem, layout: Layout) -> float:
     return float(nx.maximum_flow_value(graph, "from", "to"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
 def test_the_judge_finds_the_flow_that_networkx_finds(seed: int, wide: bool, partial: bool) -> None:
     problem = random_layer_flow(seed, wide=wide, partial=partial)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.planning.helix.layer_flows import best_by_trying_all, random_layer_flow
 from tvm_hetero.planning.helix.price_bound import price_bound
 from tvm_hetero.planning.helix.problem import LayerFlowProblem, LayerNode
@@ -21,7 +22,7 @@ def wide(layers: int, tables: list[tuple[float, ...]]) -> LayerFlowProblem:
     return LayerFlowProblem("wide", layers, nodes, links, (1e9,) * count, (1e9,) * count)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=draws(15), deadline=None)
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
 def test_no_layout_surpasses_the_bound(seed: int, wide_links: bool, partial: bool) -> None:
     problem = random_layer_flow(seed, wide=wide_links, partial=partial)

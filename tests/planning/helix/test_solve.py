@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.planning.helix.layer_flows import best_by_trying_all, random_layer_flow
 from tests.planning.helix.test_price_bound import wide
 from tvm_hetero.errors import InfeasibleError
@@ -14,7 +15,7 @@ from tvm_hetero.planning.helix.problem import LayerFlowProblem
 from tvm_hetero.solvers import Options
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=draws(6), deadline=None)
 @given(st.integers(0, 2**31), st.booleans(), st.booleans())
 def test_small_problems_are_solved_and_proven(seed: int, wide_links: bool, partial: bool) -> None:
     problem = random_layer_flow(seed, wide=wide_links, partial=partial)

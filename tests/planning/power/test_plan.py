@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.planning.power.all_placements import placements, shortest
 from tests.strategies import problems
 from tvm_hetero import zoo
@@ -26,7 +27,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import Options
 
 QUICK = Options(2.0, deadline=60.0)
-quickly = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=draws(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def warmer_at_work(problem: Problem) -> Problem:

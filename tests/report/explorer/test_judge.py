@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.report.explorer.node_judge import NodeJudge
 from tests.strategies import orders, problems
 from tvm_hetero.check import check_schedule
@@ -47,7 +48,7 @@ def plans(draw: st.DrawFn) -> tuple[Problem, list[Any], Schedule]:
     return problem, steps, Schedule(problem.digest, "x", kind, executions, copies, value, 0.0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=draws(20))
 @given(plans())
 def test_times_and_value_are_the_same_to_the_last_bit(
     node: NodeJudge, plan: tuple[Problem, list[Any], Schedule]
@@ -65,7 +66,7 @@ def test_times_and_value_are_the_same_to_the_last_bit(
     ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(plans(), st.data())
 def test_what_is_wrong_with_a_schedule_is_wrong_by_the_same_rules(
     node: NodeJudge, plan: tuple[Problem, list[Any], Schedule], data: st.DataObject

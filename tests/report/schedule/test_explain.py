@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.errors import HeteroError
@@ -47,7 +48,7 @@ def test_a_busy_device_is_named():
     assert len(path) == 2 and path[1].waited == BUSY
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(problems(6, kinds=("latency", "energy", "cost"), batch=3, memory=True))
 def test_path_and_idle_time_cover_the_makespan(problem):
     schedule = solve(problem, "heft", BRIEF)
@@ -68,7 +69,7 @@ def test_path_and_idle_time_cover_the_makespan(problem):
     assert all(0 <= one.saved <= max(end, schedule.value) for one in explanation.helps)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(problems(6, kinds=("throughput",), batch=2))
 def test_a_period_is_explained_by_its_busiest_resource(problem):
     schedule = solve(problem, "heft", BRIEF)
@@ -78,7 +79,7 @@ def test_a_period_is_explained_by_its_busiest_resource(problem):
     assert explain_text(explanation, schedule, problem)
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(problems(6, batch=3, memory=True))
 def test_a_replay_is_never_later_than_the_schedule(problem):
     schedule = solve(problem, "single")

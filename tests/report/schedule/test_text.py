@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.report import samples
 from tests.strategies import problems
 from tvm_hetero.platform import Device, Fabric, Link, Platform
@@ -20,7 +21,7 @@ def test_critical_path_takes_the_fastest_devices() -> None:
     assert seconds == pytest.approx(5e-3)
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(problems())
 def test_critical_path_is_a_path_and_the_longest(problem: Problem) -> None:
     path, seconds = plan.critical_path(problem)

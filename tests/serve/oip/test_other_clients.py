@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.draws import draws
 from tests.serve.oip.asking import as_json, as_npy
 from tvm_hetero.executor.tensors import as_array
 
@@ -101,7 +102,7 @@ def test_the_document_says_what_the_server_does(server):
 
         @given(case=operation.as_strategy())
         @settings(
-            max_examples=5, deadline=None, database=None, derandomize=True,
+            max_examples=draws(5), deadline=None, database=None, derandomize=True,
             phases=[Phase.generate], suppress_health_check=list(HealthCheck),
         )  # fmt: skip
         def ask(case):

@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.serve.scheduling.streams import (
     profile,
     query_streams,
@@ -34,7 +35,7 @@ def times_of(outcomes: list[QueryOutcome]) -> list[tuple[float, float, int]]:
     return [(round(o.started, 6), round(o.ended, 6), o.shares[0][1]) for o in outcomes]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(query_streams())
 def test_an_accepted_query_never_loses_its_slo_in_the_predicted_model(queries: list[Query]) -> None:
     for places in (1, 2, 4):
@@ -42,7 +43,7 @@ def test_an_accepted_query_never_loses_its_slo_in_the_predicted_model(queries: l
         assert all(each.met for each in outcomes if each.refusal is None)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(query_streams())
 def test_every_query_ends_or_is_told_why_not_whatever_times_really_are(
     queries: list[Query],
@@ -57,7 +58,7 @@ def test_every_query_ends_or_is_told_why_not_whatever_times_really_are(
                 assert not options.best_effort
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(query_streams(deadlines=False))
 def test_on_one_place_it_is_one_stage(queries: list[Query]) -> None:
     same = [Query(q.number, q.model, q.items, q.arrival) for q in queries]
@@ -65,7 +66,7 @@ def test_on_one_place_it_is_one_stage(queries: list[Query]) -> None:
     assert times_of(ours) == times_of(replay_watched(OneStage(profile(1), 1), same))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(query_streams())
 def test_without_resizing_and_with_room_it_is_slo_conforming(queries: list[Query]) -> None:
     table = profile(4)
@@ -75,7 +76,7 @@ def test_without_resizing_and_with_room_it_is_slo_conforming(queries: list[Query
     assert times_of(ours) == times_of(theirs)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(query_streams())
 def test_no_high_one_waits_while_low_ones_could_give_it_an_earlier_start(
     queries: list[Query],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.serve.scheduling.streams import (
     profile,
     query_streams,
@@ -25,7 +26,7 @@ from tvm_hetero.serve.scheduling.query import Priority, Query, StartQuery
 
 
 @pytest.mark.parametrize("name", sorted(SHARE_POLICIES))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(10), deadline=None)
 @given(queries=query_streams())
 def test_every_policy_keeps_the_rules_of_the_pool_and_ends_every_query(
     name: str, queries: list[Query]

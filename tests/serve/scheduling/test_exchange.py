@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.serve.scheduling.streams import profile, query_streams, starts_of
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
@@ -48,7 +49,7 @@ class Exchanging(Accordion):
         return decisions + more
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(query_streams(), st.sampled_from([1, 2, 4]))
 def test_nobody_who_was_accepted_is_late_in_the_predicted_model(
     queries: list[Query], places: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.serve.scheduling.streams import profile, query_streams, refusals_of, starts_of
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
@@ -55,7 +56,7 @@ def test_a_margin_follows_samples_that_leave_the_q90_where_it_was() -> None:
     assert after.seconds + after.margin == pytest.approx(1.5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(query_streams())
 def test_an_accepted_query_never_loses_its_slo_where_times_are_typical(
     queries: list[Query],

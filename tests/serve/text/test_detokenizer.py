@@ -10,6 +10,7 @@ import tokenizers
 from hypothesis import given, settings
 from tokenizers import decoders, models, pre_tokenizers
 
+from tests.draws import draws
 from tests.serve.small_tokenizer import VOCABULARY, make_tokenizer
 from tvm_hetero.errors import ModelError
 from tvm_hetero.serve.text.detokenizer import HALF, Detokenizer
@@ -47,7 +48,7 @@ def pieces(tokenizer: TextTokenizer, tokens: list[int]) -> list[str]:
     return [*map(detokenizer.push, tokens), detokenizer.finish()]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 @given(st.text(max_size=30))
 def test_a_text_comes_back_with_no_half_of_a_character(byte_level, text):
     told = pieces(byte_level, byte_level.encode(text))
@@ -55,13 +56,13 @@ def test_a_text_comes_back_with_no_half_of_a_character(byte_level, text):
     assert HALF in text or not any(HALF in each for each in told)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 @given(st.lists(st.integers(0, VOCABULARY - 1), max_size=30))
 def test_any_tokens_give_the_text_that_they_give_together(byte_level, tokens):
     assert "".join(pieces(byte_level, tokens)) == byte_level.decode(tokens)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 @given(st.lists(st.sampled_from(["hello ", "worlds", ",", "é", "你", "🎉", " "]), max_size=8))
 def test_words_with_marks_and_bytes_come_back(sentences, words):
     tokens = sentences.encode("".join(words))

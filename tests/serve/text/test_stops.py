@@ -7,6 +7,7 @@ from itertools import pairwise
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tvm_hetero.serve.text.stops import StopScanner
 
 letters = st.text("ab", max_size=24)
@@ -22,7 +23,7 @@ def cut(text: str, stops: list[str]) -> tuple[str, bool]:
     return text, False
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 @given(letters, stop_texts, st.lists(st.integers(0, 24)))
 def test_what_comes_out_does_not_depend_on_how_the_text_was_cut(text, stops, cuts):
     scanner, told = StopScanner(stops), ""

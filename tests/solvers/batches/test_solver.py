@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
@@ -82,7 +83,7 @@ def test_throughput_is_refused() -> None:
         batches.solve(problem, QUICK)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, kinds=SPENT, batch=2, memory=True))
 def test_between_the_optimum_and_the_heuristics(problem: Problem) -> None:
     answer = solve(problem, "batches", counted(time_limit=0.1))
@@ -93,7 +94,7 @@ def test_between_the_optimum_and_the_heuristics(problem: Problem) -> None:
         assert batch_bound(Instance(problem), 1.0) <= brute_force(problem) * (1 + 1e-9)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, kinds=("latency",), batch=3, overlap=False))
 def test_no_division_is_below_the_bound(problem: Problem) -> None:
     assert batch_bound(Instance(problem), 1.0) <= brute_force(problem) * (1 + 1e-9)
@@ -127,7 +128,7 @@ def test_the_bound_knows_that_an_element_is_in_one_execution_at_a_time() -> None
     assert batch_bound(Instance(problem), 1.0) == pytest.approx(6.0)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     problem=problems(
         max_tasks=2, max_devices=2, batch=3, colors=False, overlap=False, exclusive=False

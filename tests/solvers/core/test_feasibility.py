@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of
 from tests.strategies import problems
 from tvm_hetero.errors import InfeasibleError
@@ -58,7 +59,7 @@ def test_a_device_without_limit_holds_anything():
     check_memory(Instance(weighty([5, 5, 5, 5], [9, None])))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True, feasible=False))
 def test_only_what_has_no_schedule_is_refused(problem):
     try:

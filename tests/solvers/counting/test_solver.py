@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from tests.bounds.throughput.test_patterns import layers
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tests.views.test_symmetry import chain_on, cluster
@@ -126,7 +127,7 @@ def test_other_objectives_are_refused_by_name():
         count_dp.solve(problem, counted())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(problems(5, 3, kinds=("latency", "throughput"), batch=2, memory=True))
 def test_what_it_finds_is_valid(problem):
     try:

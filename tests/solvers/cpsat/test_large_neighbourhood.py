@@ -7,6 +7,7 @@ import random
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -77,7 +78,7 @@ def test_the_same_seed_gives_the_same_times() -> None:
     assert (found[0] is None) == (found[1] is None)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, overlap=True, exclusive=False), seed=st.integers(0, 99))
 def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
     instance = Instance(problem)
@@ -93,7 +94,7 @@ def test_windows_are_valid_and_never_worse(problem: Problem, seed: int) -> None:
     assert_valid(problem, solution(instance, search.now.place, keys_of(search.now), {}))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, exclusive=False), seed=st.integers(0, 99))
 def test_tails_and_ends_meet_on_the_critical_path(problem: Problem, seed: int) -> None:
     instance = Instance(problem)

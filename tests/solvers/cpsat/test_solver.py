@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.bounds import lower_bound
@@ -14,7 +15,7 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers import solve
 
 QUICK = counted(time_limit=20.0)
-quickly = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def assert_optimal(problem: Problem) -> None:
@@ -71,7 +72,7 @@ def test_energy_and_cost_of_teams(problem: Problem) -> None:
     assert best * (1 - 1e-9) <= answer.value <= best * (1 + 2e-3)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=2, max_devices=2, batch=2, memory=True))
 def test_batches_never_claim_more_than_is_true(problem: Problem) -> None:
     answer = solve(problem, "cpsat", QUICK)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force, optimal_schedule
+from tests.draws import draws
 from tests.solvers.examples import counted
 from tests.views.test_symmetry import chain_on, cluster, doubled
 from tvm_hetero.check import verified
@@ -29,7 +30,7 @@ def loads(instance, mode, placement):
     return result
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(doubled(), st.sampled_from(SYMMETRIES), st.data())
 def test_a_renamed_placement_satisfies_every_row(problem, mode, data):
     instance = Instance(problem)
@@ -56,7 +57,7 @@ def test_none_breaks_nothing():
 
 
 @pytest.mark.parametrize("mode", SYMMETRIES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=draws(12), deadline=None)
 @given(problem=doubled())
 def test_the_optimum_stays(mode, problem):
     problem = replace(problem, objective=Objective(problem.objective.kind))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import verified
@@ -32,25 +33,25 @@ def assert_equal_to_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
-@settings(max_examples=36)
+@settings(max_examples=draws(36))
 @given(problems(max_tasks=5, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_equals_brute_force(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(problems(max_tasks=6, kinds=("latency", "cost"), exact=False))
 def test_equals_brute_force_with_many_digits(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=36)
+@settings(max_examples=draws(36))
 @given(problems(max_tasks=4, max_devices=2, memory=True, multi_hop=False))
 def test_equals_brute_force_where_memory_binds(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=36)
+@settings(max_examples=draws(36))
 @given(
     problems(
         max_tasks=3, max_devices=2, batch=2, kinds=KINDS, memory=True, feasible=False,
@@ -61,7 +62,7 @@ def test_batches_divided_in_every_way_equal_brute_force(problem: Problem) -> Non
     assert_equal_to_brute_force(problem)
 
 
-@settings(max_examples=15)
+@settings(max_examples=draws(15))
 @given(problems(max_tasks=2, max_devices=2, batch=3, kinds=KINDS, exact=False))
 def test_three_elements_equal_brute_force(problem: Problem) -> None:
     assert_equal_to_brute_force(problem)

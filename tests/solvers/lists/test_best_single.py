@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -67,7 +68,7 @@ def test_stages_that_return_to_the_host_are_no_pipeline_but_for_inputs_and_outpu
     assert place_on_device(problem.with_objective(Objective("throughput")), "p2")[0]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(problems(6, kinds=KINDS, batch=3, memory=True))
 def test_what_is_attended_is_a_valid_schedule(problem: Problem):
     free = {
@@ -105,7 +106,7 @@ def test_when_the_time_is_up_the_best_single_device_is_the_best(solver: str) -> 
 
 @pytest.mark.filterwarnings("ignore::tvm_hetero.errors.SolverWarning")
 @given(problems(kinds=KINDS, memory=True, batch=2, feasible=False))
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 def test_when_the_time_is_up_it_is_the_best_or_not_stated(problem: Problem) -> None:
     late = find_single(replace(problem), Options(ends=Deadline.after(-1.0)))
     schedule, is_certain = find_single(replace(problem), Options())
@@ -115,7 +116,7 @@ def test_when_the_time_is_up_it_is_the_best_or_not_stated(problem: Problem) -> N
 
 
 @given(problems(kinds=KINDS, batch=2))
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 def test_no_device_alone_takes_less_than_its_bound(problem: Problem) -> None:
     names = problem.platform.names
     for name, least in zip(names, least_values(problem, names), strict=True):

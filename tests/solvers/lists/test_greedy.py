@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -30,7 +31,7 @@ def test_takes_tasks_in_the_order_of_the_graph() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=25)
+@settings(max_examples=draws(25))
 @given(problem=problems(max_tasks=5, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_valid_and_never_below_the_optimum(name: str, problem: Problem) -> None:
     try:
@@ -44,7 +45,7 @@ def test_valid_and_never_below_the_optimum(name: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=25)
+@settings(max_examples=draws(25))
 @given(problem=problems(max_tasks=8, kinds=KINDS, batch=3, memory=True))
 def test_batches_memory_and_colors(name: str, problem: Problem) -> None:
     try:

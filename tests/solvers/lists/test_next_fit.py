@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check.checker import check_schedule
@@ -20,7 +21,7 @@ CHAIN = {name: {"p1": 2.0, "p2": 2.0} for name in "abcd"}
 EDGES = [("a", "b", 8), ("b", "c", 8), ("c", "d", 8)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=draws(100))
 @given(problem=problems(max_tasks=8, memory=True, kinds=("throughput",)))
 def test_what_it_finds_breaks_no_rule(problem: Problem) -> None:
     try:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero.check.checker import check_schedule
 from tvm_hetero.errors import HeteroError, SolverWarning
@@ -17,7 +18,7 @@ from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.lists import one_pass
 
 
-@settings(max_examples=150)
+@settings(max_examples=draws(150))
 @given(problem=problems(max_tasks=8, memory=True, exact=False))
 def test_what_it_finds_breaks_no_rule(problem: Problem) -> None:
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers.lists.list_scheduler import ListScheduler
@@ -24,7 +25,7 @@ def plain_fit(taken: list[tuple[float, float]], ready: float, seconds: float) ->
     return start
 
 
-@settings(max_examples=50)
+@settings(max_examples=draws(50))
 @given(
     requests=st.lists(st.tuples(times, st.sampled_from([0.0, 0.5, 1.0, 1.0, 7.0])), max_size=400),
     undone=st.sets(st.integers(0, 399)),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.bounds.memory.test_path_runs import chain
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero.check.checker import check_schedule
 from tvm_hetero.errors import HeteroError, SolverError
@@ -39,7 +40,7 @@ def test_a_chain_is_proven_by_its_path() -> None:
     assert answer.status == "optimal" and answer.value == pytest.approx(10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(problem=problems(max_tasks=7, memory=True))
 def test_what_it_finds_breaks_no_rule(problem: Problem) -> None:
     try:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from tests.bounds.memory.test_memory_chain import unlike_layers
 from tests.bounds.throughput.test_patterns import layers
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted
 from tests.strategies import problems
 from tvm_hetero import zoo
@@ -68,7 +69,7 @@ def test_throughput_goes_to_its_own_solver():
     assert solve(problem, "memory", SHORT).value == pytest.approx(brute_force(problem))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(problems(4, 2, kinds=("latency", "energy", "cost"), memory=True))
 def test_valid_and_bounded(problem):
     options = counted(time_limit=0.2)
@@ -82,7 +83,7 @@ def test_valid_and_bounded(problem):
     assert found.value >= optimum * (1 - 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(problems(4, 2, kinds=("latency",), memory=True, feasible=False))
 def test_infeasible_is_never_answered(problem):
     optimum = brute_force(problem)

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -28,7 +29,7 @@ from tvm_hetero.solvers.milp.solver import MilpProgram
 from tvm_hetero.solvers.timing.timing import make_plan
 from tvm_hetero.views.instance import Instance
 
-relaxed = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def test_expressions_add_up() -> None:

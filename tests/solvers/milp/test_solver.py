@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -24,7 +25,9 @@ BACKENDS = ("highs", "scip", "gurobi")
 
 
 def quickly(count: int) -> settings:
-    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+    return settings(
+        max_examples=draws(count), deadline=None, suppress_health_check=list(HealthCheck)
+    )
 
 
 def assert_optimal(problem: Problem, options: Options = QUICK) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import verified
@@ -26,8 +27,8 @@ from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import cut_is_exact
 
 QUICK = counted(time_limit=6.0)
-many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-few = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=draws(20), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

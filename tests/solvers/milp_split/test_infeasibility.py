@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
@@ -24,7 +25,7 @@ def whole(problem: Problem) -> Piece:
     return Piece(instance, instance.order)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(50), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     problem=problems(max_tasks=5, max_devices=3),
     part=st.sampled_from([0.7, 0.97, 1 - 2 * LEAST, 1 + 1e-6, 1.1]),

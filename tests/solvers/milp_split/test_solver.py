@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import verified
@@ -27,7 +28,7 @@ from tvm_hetero.views.modularity import Piece, cut_is_exact, modules_of
 QUICK = counted(time_limit=20.0)
 # Where memory binds, all of the limit's steps are annealed; a false proof would be as false.
 BRIEF = counted(time_limit=1.0)
-quickly = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 TWO = {"p1": 1.0, "p2": 1.0}
 
 
@@ -57,7 +58,7 @@ def test_latency_equals_brute_force(problem: Problem) -> None:
     assert answer.status == "optimal"
 
 
-@settings(quickly, max_examples=25)
+@settings(quickly, max_examples=draws(25))
 @given(problem=problems(max_tasks=4, feasible=False, memory=True))
 def test_never_a_false_proof_with_memory_and_missing_links(problem: Problem) -> None:
     best = brute_force(problem)
@@ -67,7 +68,7 @@ def test_never_a_false_proof_with_memory_and_missing_links(problem: Problem) -> 
     assert answer.value >= best * (1 - 1e-9)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=3, max_devices=2, batch=2))
 def test_batches_claim_no_more_than_is_true(problem: Problem) -> None:
     best = brute_force(problem)
@@ -162,7 +163,7 @@ def test_what_cannot_be_cut_goes_to_cpsat() -> None:
     assert answer.value == solve(problem, "cpsat", QUICK).value
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     widths=st.lists(st.integers(1, 3), min_size=1, max_size=2),
     costs=st.lists(st.integers(1, 9).map(float), min_size=3, max_size=7),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput import module_columns
@@ -30,8 +31,8 @@ from tvm_hetero.views.instance import Instance
 
 QUICK = counted(time_limit=4.0)
 THROUGHPUT = Objective("throughput")
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

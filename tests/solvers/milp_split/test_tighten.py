@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import verified
@@ -50,7 +51,7 @@ def chain_for(problem: Problem) -> TableChain:
 
 
 @pytest.mark.slow
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=2))
 @pytest.mark.usefixtures("everything")
 def test_bounds_are_below_every_entry_and_meet_the_chain(problem: Problem) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
@@ -28,7 +29,7 @@ def test_ancestors_are_all_that_a_part_waits_for() -> None:
     assert found["out"] == sorted(name for name in names if name != "out")
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=5))
 def test_a_proof_with_cuts_is_the_optimum(problem: Problem) -> None:
     instance = Instance(problem)
@@ -43,7 +44,7 @@ def test_a_proof_with_cuts_is_the_optimum(problem: Problem) -> None:
     assert best * (1 - 1e-6) - 1e-9 <= bound <= best * (1 + 1e-9)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=6, max_devices=2))
 def test_bounding_all_entries_at_once_is_never_above_one_of_them(problem: Problem) -> None:
     instance = Instance(problem)

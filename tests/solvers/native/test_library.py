@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks import decoder
+from tests.draws import draws
 from tests.solvers.examples import fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tests.views.test_instance import divided
@@ -71,7 +72,7 @@ def exact(instance: Instance, placement: list[int], decoded: Decoded) -> float:
     return value_of(instance.problem, schedule.executions, schedule.copies)
 
 
-@settings(max_examples=60)
+@settings(max_examples=draws(60))
 @given(st.data())
 def test_decoded_schedules_are_valid_and_exactly_timed(data: st.DataObject) -> None:
     instance = drawn_instance(data.draw, memory=data.draw(st.booleans()))
@@ -91,7 +92,7 @@ def test_decoded_schedules_are_valid_and_exactly_timed(data: st.DataObject) -> N
         assert value == pytest.approx(decoded.value, rel=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 @given(st.data())
 def test_annealing_says_what_decoding_says(data: st.DataObject) -> None:
     # The search decodes from checkpoints, gives up early and undoes; decode does none of it.
@@ -110,7 +111,7 @@ def test_annealing_says_what_decoding_says(data: st.DataObject) -> None:
         assert value <= found.value * (1 + 1e-12) or not instance.routes_form_trees
 
 
-@settings(max_examples=60)
+@settings(max_examples=draws(60))
 @given(st.data())
 def test_loads_are_those_of_the_period(data: st.DataObject) -> None:
     drawn = problems(6, kinds=("throughput",), batch=2, memory=data.draw(st.booleans()))

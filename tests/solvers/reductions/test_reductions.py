@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -44,7 +45,7 @@ from tvm_hetero.views.instance import Instance, instance_of
 from tvm_hetero.views.modularity import Piece
 from tvm_hetero.views.reduction import Placed, Relaxation
 
-EASY = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+EASY = settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
 # All links are there and no memory is short: then every placement has a schedule.
 STEADY = problems(max_tasks=8, kinds=("throughput",), batch=3, multi_hop=False)
 TIMED = problems(max_tasks=8, kinds=("latency",), batch=3, multi_hop=False)
@@ -169,7 +170,7 @@ def test_ranges_of_a_batch_come_back_as_a_schedule_or_are_refused(
     assert is_schedule(problem, placed)
 
 
-@settings(EASY, max_examples=40)
+@settings(EASY, max_examples=draws(40))
 @given(
     problem=st.one_of(
         problems(max_tasks=4, max_devices=2, kinds=("latency",), memory=True),

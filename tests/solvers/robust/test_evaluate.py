@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -27,7 +28,7 @@ def unlimited(problem: Problem) -> Problem:
     return problem.with_objective(replace(problem.objective, latency_limit=None))
 
 
-@settings(max_examples=50, derandomize=True)
+@settings(max_examples=draws(50), derandomize=True)
 @given(problems(5, kinds=KINDS, batch=3, memory=True, contiguous=True), st.sampled_from([0.1, 0.9]))
 def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
     problem: Problem, share: float
@@ -51,7 +52,7 @@ def test_every_value_is_what_the_judge_says_of_the_retimed_plan(
     assert found.late == late
 
 
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=draws(25), derandomize=True)
 @given(problems(5, kinds=KINDS, batch=2))
 def test_right_costs_give_the_plans_own_value_or_less(problem: Problem) -> None:
     plan = best_single.solve(problem, counted())

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -39,7 +40,7 @@ def fitted(problem: Problem, plan: Schedule, goal: Goal, samples: Samples) -> fl
     return total(goal, values_of(problem, plan, samples).values)
 
 
-@settings(max_examples=25, derandomize=True)
+@settings(max_examples=draws(25), derandomize=True)
 @given(problems(5, kinds=KINDS, batch=2, memory=True, contiguous=True))
 def test_search_gives_valid_schedules(problem: Problem) -> None:
     try:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.solvers.native.test_library import random_graph
 from tests.strategies import problems
@@ -56,7 +57,7 @@ def gap(problem: Problem) -> float | None:
 def test_optimal_on_nearly_all_small_problems(kind: str) -> None:
     gaps: list[float] = []
 
-    @settings(max_examples=36, derandomize=True)
+    @settings(max_examples=draws(36), derandomize=True)
     @given(problems(5, kinds=(kind,)))
     def collect(problem: Problem) -> None:
         found = gap(problem)
@@ -71,7 +72,7 @@ def test_optimal_on_nearly_all_small_problems(kind: str) -> None:
 def test_near_optimal_where_memory_binds() -> None:
     gaps: list[float] = []
 
-    @settings(max_examples=36, derandomize=True)
+    @settings(max_examples=draws(36), derandomize=True)
     @given(problems(4, max_devices=2, memory=True, kinds=("latency", "energy")))
     def collect(problem: Problem) -> None:
         assume(any(Instance(problem).memory_binds))
@@ -83,7 +84,7 @@ def test_near_optimal_where_memory_binds() -> None:
     assert sum(g > 1e-6 for g in gaps) <= 0.1 * len(gaps)
 
 
-@settings(max_examples=36)
+@settings(max_examples=draws(36))
 @given(problems(6, kinds=("latency", "energy"), batch=3, memory=True))
 def test_a_start_is_decoded_as_good_as_it_was(problem: Problem) -> None:
     try:

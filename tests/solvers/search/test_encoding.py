@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -46,7 +47,7 @@ def assert_is_candidate(space: EncodingSpace, candidate: EncodedSchedule) -> Non
     assert all(place[b] < place[item] for item in place for b in space.before[item])
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(problem=problems(max_tasks=7, kinds=KINDS, memory=True), seed=st.integers(0, 9))
 def test_draws_and_moves_stay_in_the_space(problem: Problem, seed: int) -> None:
     space, rng = EncodingSpace(Instance(problem)), random.Random(seed)
@@ -56,7 +57,7 @@ def test_draws_and_moves_stay_in_the_space(problem: Problem, seed: int) -> None:
         here = space.neighbour(here, rng)
 
 
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 @given(problem=problems(max_tasks=7, kinds=("latency",), exclusive=False))
 def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> None:
     instance = Instance(problem)
@@ -74,7 +75,7 @@ def test_a_schedule_becomes_a_candidate_that_is_no_worse(problem: Problem) -> No
         assert value <= schedule.value * (1 + 1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 @given(
     problem=problems(max_tasks=6, kinds=KINDS, memory=True, contiguous=True),
     seed=st.integers(0, 9),
@@ -98,7 +99,7 @@ def test_batch_that_is_divided_gives_no_candidate() -> None:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-@settings(max_examples=25)
+@settings(max_examples=draws(25))
 @given(problem=problems(max_tasks=4, kinds=KINDS, memory=True, feasible=False, contiguous=True))
 def test_never_below_the_optimum(name: str, problem: Problem) -> None:
     try:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, topcuoglu
 from tests.solvers.search.test_encoding import assert_is_candidate
 from tests.strategies import problems
@@ -19,7 +20,7 @@ from tvm_hetero.solvers.search.genetic import RouletteWheel, cross, mutate
 from tvm_hetero.views.instance import Instance
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(problem=problems(max_tasks=7, kinds=KINDS), seed=st.integers(0, 99))
 def test_children_stay_in_the_space(problem: Problem, seed: int) -> None:
     space, rng = EncodingSpace(Instance(problem)), random.Random(seed)
@@ -55,7 +56,7 @@ def test_is_better_than_its_start_on_the_heft_paper() -> None:
 def test_reaches_the_optimum_of_most_small_problems() -> None:
     missed: list[float] = []
 
-    @settings(max_examples=25, database=None, derandomize=True)
+    @settings(max_examples=draws(25), database=None, derandomize=True)
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "cost")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, topcuoglu
 from tests.strategies import problems
 from tvm_hetero.problem import Problem
@@ -16,7 +17,7 @@ from tvm_hetero.solvers.search.hill_climbing import climb
 from tvm_hetero.solvers.search.search_loop import Search
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(problem=problems(max_tasks=5), seed=st.integers(0, 99))
 def test_a_climb_ends_where_no_group_can_be_moved_to_advantage(problem: Problem, seed: int) -> None:
     search = Search(problem, counted(time_limit=5.0, seed=seed), "test")
@@ -41,7 +42,7 @@ def test_reaches_the_optimum_of_the_heft_paper() -> None:
 def test_reaches_the_optimum_of_most_small_problems() -> None:
     missed: list[float] = []
 
-    @settings(max_examples=36, database=None, derandomize=True)
+    @settings(max_examples=draws(36), database=None, derandomize=True)
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "energy")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.errors import SolverError
@@ -23,7 +24,7 @@ from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.instance import Instance
 
 PIPELINE = Objective("throughput", contiguous=True)
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def scattered(seed: int, tasks: int = 9, devices: int = 4) -> Problem:

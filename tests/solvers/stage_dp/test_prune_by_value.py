@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.solvers.stage_dp.test_device_sets import PIPELINE, scattered
 from tests.strategies import problems
@@ -20,7 +21,7 @@ from tvm_hetero.solvers.stage_dp.stage_dp import StageChain, best_plan, run
 from tvm_hetero.views.ideals import IdealFamily
 from tvm_hetero.views.instance import Instance
 
-many = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(80), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def sets_of(family: IdealFamily, chain: StageChain) -> list[tuple[int, list[bool]]]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -31,8 +32,8 @@ from tvm_hetero.views.instance import Instance
 
 PIPELINE = Objective("throughput", contiguous=True)
 QUICK = counted(time_limit=1.0)
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @contextmanager

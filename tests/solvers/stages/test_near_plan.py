@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from benchmarks.scheduling.runner import zoo_case
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.strategies import problems
 from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
@@ -18,7 +19,7 @@ from tvm_hetero.solvers.timing.device_loads import exact_value
 from tvm_hetero.views.ideals import contract
 from tvm_hetero.views.instance import Instance, instance_of
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 BRANCHES = zoo_case(
     "series-parallel", "mixed-4", Objective("throughput", contiguous=True), tasks=60
 )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import problem_of, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
@@ -19,7 +20,7 @@ from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.task_classes import ClassShares, shares_of
 
 FREE = Objective("throughput")
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def found_for(problem: Problem) -> tuple[Instance, ClassShares]:

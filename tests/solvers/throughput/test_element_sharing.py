@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import counted
 from tvm_hetero import zoo
 from tvm_hetero.check import check_schedule
@@ -113,7 +114,7 @@ COSTS = st.builds(
 ROWS = st.dictionaries(st.sampled_from("abc"), COSTS, min_size=1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(rows=st.lists(ROWS, min_size=1, max_size=6), batch=st.integers(1, 9))
 def test_never_worse_than_its_start_and_always_valid(rows, batch):
     problem = chain(rows, batch)

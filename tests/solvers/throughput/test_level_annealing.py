@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero.bounds.throughput.covering import covering_bound
@@ -21,7 +22,7 @@ from tvm_hetero.solvers.timing.steady_period import placement_of
 from tvm_hetero.views.instance import Instance
 
 QUICK = counted(time_limit=1.0)
-few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=draws(12), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def blocks(lengths: list[int]) -> Problem:

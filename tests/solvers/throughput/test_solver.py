@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
@@ -37,8 +38,8 @@ from tvm_hetero.views.instance import Instance
 SLACK = st.sampled_from([1.0, 1.0, 1.25, 3.0])
 QUICK = counted(time_limit=2.0)
 PIPELINE = Objective("throughput", contiguous=True)
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
-few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=draws(25), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def chain(length: int, devices: int = 2, objective: Objective = PIPELINE) -> Problem:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.brute_force import brute_force
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of, processors
 from tests.strategies import problems
 from tvm_hetero import zoo
@@ -25,7 +26,7 @@ from tvm_hetero.views.instance import Instance
 
 FREE = Objective("throughput")
 QUICK = counted(time_limit=0.1)
-many = settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def chains(count: int, length: int) -> Problem:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from tests.draws import draws
 from tests.solvers.examples import counted
 from tests.solvers.throughput.test_fewer_transfers import chain, free_links
 from tests.strategies import problems
@@ -47,7 +48,7 @@ def test_no_device_that_runs_everything() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @pytest.mark.filterwarnings("error:solver 'elements' gave")
 @given(problem=problems(max_tasks=5, kinds=("throughput",), batch=3, memory=True))
 def test_the_bound_holds_for_the_best_there_is(problem) -> None:

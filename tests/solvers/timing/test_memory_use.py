@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tvm_hetero.solvers.timing import memory_use
 from tvm_hetero.solvers.timing.memory_use import Memory, MemoryLife
 
@@ -34,7 +35,7 @@ def plain_peak(memory: Memory) -> int:
     )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(done=actions, limit=st.integers(0, 120))
 def test_overflow_is_that_of_all_lives_gone_through_again(
     done: list[tuple[tuple[float, float, int], str]], limit: int

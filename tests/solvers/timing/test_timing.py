@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.solvers.examples import counted, problem_of
 from tests.strategies import problems
 from tvm_hetero.check import check_schedule
@@ -40,7 +41,7 @@ def all_arcs(plan, keys, order):
     return {opener: row for opener, row in waits.items() if row}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=problems(max_tasks=8, max_devices=3, memory=True, kinds=["latency"]), data=st.data())
 def test_starts_are_those_of_all_arcs(problem, data):
     try:

@@ -7,6 +7,7 @@ import math
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.draws import draws
 from tests.strategies import graphs
 from tests.views.test_symmetry import chain_on, cluster
 from tvm_hetero.errors import InfeasibleError
@@ -65,7 +66,7 @@ def clusters(draw: st.DrawFn) -> Problem:
     return Problem(graph, costs, Platform(tuple(devices), fabrics=tuple(fabrics)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=clusters(), method=st.sampled_from([heft, peft, cpop, greedy]), space=st.booleans())
 def test_schedules_are_the_same(problem, method, space):
     instance = Instance(problem)
@@ -82,7 +83,7 @@ def test_schedules_are_the_same(problem, method, space):
     assert outcome(rule.apart) == outcome(everything)
 
 
-@settings(max_examples=36, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(36), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problem=clusters())
 def test_mean_copies_are_means_over_all_pairs(problem):
     instance = Instance(problem)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli.invoke import tvm_hetero
+from tests.draws import draws
 from tests.frontends.relay.cases import normal, run
 from tests.frontends.relay.models import DATA, recorded
 from tests.frontends.relay.numpy_reference import conv_transpose
@@ -408,7 +409,7 @@ def test_an_oversized_file_is_not_opened(tmp_path: Path) -> None:
         relay.frontend.from_json(JSON, limits=RelayLimits(nodes=100))
 
 
-@settings(max_examples=36, deadline=None)
+@settings(max_examples=draws(36), deadline=None)
 @given(st.data())
 def test_damage_anywhere_is_an_error_of_ours_or_none(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([JSON, TEXT]))
@@ -421,7 +422,7 @@ def test_damage_anywhere_is_an_error_of_ours_or_none(data: st.DataObject) -> Non
         assert str(error)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=draws(30), deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.data())
 def test_reshape_codes(shape: list[int], data: st.DataObject) -> None:
     """One code for each dimension, some merged, some split; read from either side."""

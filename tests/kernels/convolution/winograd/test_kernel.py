@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tvm import relax, tirx
 from tvm.ir.instrument import PassTimingInstrument
 
+from tests.draws import draws
 from tests.kernels.convolution.test_conv2d import conv
 from tests.kernels.helpers import (
     AVX2,
@@ -136,7 +137,7 @@ def test_two_cores():
     assert_right(shapes, body, TWO_CORES)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=draws(6), deadline=None, derandomize=True)
 @given(
     images=st.integers(1, 3),
     channels=st.integers(1, 5),
