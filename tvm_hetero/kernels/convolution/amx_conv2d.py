@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.convolution.amx_match import WordConvolution, extents, find_words
+from tvm_hetero.kernels.convolution.amx_match import WordConvolution, find_words
 from tvm_hetero.kernels.convolution.amx_words import WORD, AmxTiles, begin_of, turn_words
 from tvm_hetero.kernels.convolution.stages import schedule_stages
 from tvm_hetero.kernels.convolution.winograd.pixels import make_block
@@ -53,12 +53,12 @@ from tvm_hetero.kernels.cpu.llvm_functions import with_functions
 from tvm_hetero.kernels.matmul.gemm import WORTH_SHARING
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, find_role
 from tvm_hetero.kernels.tir.multicore import GRAINS
-from tvm_hetero.kernels.tir.nests import range_of
 from tvm_hetero.kernels.tir.prefetch import LINE, OUTER, prefetch_line
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
     VECTORIZED,
     broadcast,
+    extents_of,
     load,
     loop,
     ramp,
@@ -66,6 +66,7 @@ from tvm_hetero.kernels.tir.statements import (
     tensor,
     when,
     whole,
+    whole_region,
 )
 from tvm_hetero.kernels.tir.straight_line import Straight, transpose
 from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
@@ -117,10 +118,11 @@ def _body(sch: s_tir.Schedule, tiles: AmxTiles, unit: VectorUnit, cores: int) ->
     own = sch.get(find_role(sch, ACCUMULATE)).writes[0].source
     outputs = [conv.results.last.writes[0].source]
     inputs = [p for p in func.params if not any(p.same_as(each) for each in outputs)]
+    reads, writes = map(whole_region, (conv.words, *inputs)), map(whole_region, outputs)
     statements = [turn_words(tiles, cores), *_ordered(tiles, unit, cores)]
     block = s_tir.SBlock(
-        [], [_all(each) for each in (conv.words, *inputs)], [_all(each) for each in outputs],
-        "tiles", with_functions(_functions(tiles), statements), alloc_buffers=[tiles.turned],
+        [], list(reads), list(writes), "tiles", with_functions(_functions(tiles), statements),
+        alloc_buffers=[tiles.turned],
     )  # fmt: skip
     realize = s_tir.SBlockRealize([], tirx.const(True, "bool"), block)
     buffers = [b for b in root.alloc_buffers if not b.same_as(own)]
@@ -128,10 +130,6 @@ def _body(sch: s_tir.Schedule, tiles: AmxTiles, unit: VectorUnit, cores: int) ->
     around = s_tir.SBlock([], [], [], "root", whole_body, alloc_buffers=buffers)
     body = s_tir.SBlockRealize([], tirx.const(True, "bool"), around)
     return tirx.PrimFunc(list(func.params), body, func.ret_type, func.attrs, func.span)
-
-
-def _all(buffer: tirx.Var) -> Any:
-    return tirx.BufferRegion(buffer, [range_of(0, extent) for extent in extents(buffer)])
 
 
 def _sizes(tiles: AmxTiles) -> list[tuple[int, int]]:
@@ -154,7 +152,7 @@ def _ordered(tiles: AmxTiles, unit: VectorUnit, cores: int) -> list[tirx.Stmt]:
     """The loops over pairs of registers: channels inside where all weights are near."""
     conv, images = tiles.conv, tiles.conv.results.images
     points, channels = (-(-of // size) for of, size in tiles.counts)
-    near = WORD * math.prod(extents(conv.weights)) <= unit.l2 // 2
+    near = WORD * math.prod(extents_of(conv.weights)) <= unit.l2 // 2
     first, second = (points, channels) if near else (channels, points)
     begin, end = configure_tiles(_sizes(tiles)), release_tiles()
 

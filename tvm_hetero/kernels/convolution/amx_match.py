@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir.expr import TensorLoad
 from tvm.sym import Analyzer
 
-from tvm_hetero.kernels.convolution.winograd.match import Convolution, check_last
+from tvm_hetero.kernels.convolution.image_results import ImageResults
 from tvm_hetero.kernels.cpu.amx import BFLOAT16, ROWS, UNSIGNED_BY_SIGNED, WIDE
+from tvm_hetero.kernels.cpu.word_sums import first_load
 from tvm_hetero.kernels.matmul.product_bfloat16 import largest_divisor
 from tvm_hetero.kernels.tir.block_roles import (
     ACCUMULATE,
@@ -29,7 +29,7 @@ from tvm_hetero.kernels.tir.block_roles import (
     find_role,
 )
 from tvm_hetero.kernels.tir.blocks import inline_epilogue
-from tvm_hetero.kernels.tir.statements import whole
+from tvm_hetero.kernels.tir.statements import extents_of, whole
 
 if TYPE_CHECKING:
     Expr = Any
@@ -48,7 +48,7 @@ class WordConvolution:
     ----------
     words : ``[images, words, ...]``: what stands behind the words of a point is one line of points.
     weights : ``[blocks, words, rows, columns, block]``.
-    results : of the whole kernel: `Convolution.result` makes one of a sum.
+    results : of the whole kernel: `ImageResults.result` makes one of a sum.
     instruction : that multiplies registers.
     steps : variables of the words, rows and columns of a window; None for a window of one.
     spatial : the variables of images, blocks, rows (None where rows are joined) and points.
@@ -57,7 +57,7 @@ class WordConvolution:
 
     words: tirx.Var
     weights: tirx.Var
-    results: Convolution
+    results: ImageResults
     instruction: str
     steps: tuple[tirx.Var | None, ...]
     spatial: tuple[tirx.Var | None, ...]
@@ -66,28 +66,28 @@ class WordConvolution:
     @property
     def depth(self) -> int:
         """Words of a group."""
-        return extents(self.weights)[1]
+        return extents_of(self.weights)[1]
 
     @property
     def window(self) -> tuple[int, int]:
         """Rows and columns of a window."""
-        _, _, rows, columns, _ = extents(self.weights)
+        _, _, rows, columns, _ = extents_of(self.weights)
         return rows, columns
 
     @property
     def block(self) -> int:
         """Output channels that stand together in the weights."""
-        return extents(self.weights)[-1]
+        return extents_of(self.weights)[-1]
 
     @property
     def grouped(self) -> bool:
         """Whether there are several groups of channels."""
-        return extents(self.words)[1] > self.depth
+        return extents_of(self.words)[1] > self.depth
 
     @property
     def points(self) -> int:
         """Points of an image's line of words."""
-        return math.prod(extents(self.words)[2:])
+        return math.prod(extents_of(self.words)[2:])
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -125,7 +125,7 @@ class WordConvolution:
         rules = [(tirx.Var, lambda var: known.get(var, var))]
         index = [tvm_ffi.structural_map(each, rules) for each in self.read]
         analyzer = Analyzer()
-        line = _flat(index[2:], extents(self.words)[2:])
+        line = _flat(index[2:], extents_of(self.words)[2:])
         return analyzer.simplify(index[1]), analyzer.simplify(line)
 
 
@@ -151,9 +151,9 @@ def find_words(sch: s_tir.Schedule) -> WordConvolution:
     *_, words, weights = (region.source for region in block.reads)
     images, channels, height, width = (int(v.dom.extent) for v in last.iter_vars)
     sums = block.writes[0].source
-    results = Convolution(words, weights, 0, 0, (images, channels, height, width), last, sums)
-    check_last(results, tirx.const(0, str(sums.dtype)))
-    data, filters = (_load(block.body, each) for each in (words, weights))
+    results = ImageResults((images, channels, height, width), last, sums)
+    results.check(tirx.const(0, str(sums.dtype)))
+    data, filters = (first_load(block.body, each) for each in (words, weights))
     spatial = [v.var for v in block.iter_vars if v.iter_type == tirx.IterVar.DataPar]
     rows = spatial[2] if len(spatial) == 5 else None
     found = WordConvolution(
@@ -182,26 +182,9 @@ def _check(found: WordConvolution) -> None:
         raise ValueError("points beside each other are not beside each other in memory")
 
 
-def _load(body: tirx.Stmt, source: tirx.Var) -> TensorLoad:
-    """The first load of a tensor."""
-    found: list[TensorLoad] = []
-
-    def note(node: TensorLoad) -> None:
-        if node.source.same_as(source):
-            found.append(node)
-
-    tvm_ffi.structural_walk(body, (TensorLoad, note))
-    return found[0]
-
-
 def _flat(indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
     """Several indices as one."""
     place: Expr = whole(0)
     for index, extent in zip(indices, shape, strict=True):
         place = place * extent + index
     return place
-
-
-def extents(tensor: tirx.Var) -> list[int]:
-    """The shape."""
-    return [int(e) for e in tensor.ty.shape]

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import tirx
 
-from tvm_hetero.kernels.convolution.amx_match import WordConvolution, extents
+from tvm_hetero.kernels.convolution.amx_match import WordConvolution
 from tvm_hetero.kernels.cpu.amx import BFLOAT16, WIDE
 from tvm_hetero.kernels.matmul.gemm import WORTH_SHARING
 from tvm_hetero.kernels.tir.statements import (
     PARALLEL,
     SERIAL,
+    extents_of,
     load,
     loop,
     ramp,
@@ -54,7 +55,7 @@ class AmxTiles:
 
     @staticmethod
     def of(conv: WordConvolution) -> AmxTiles:
-        words = extents(conv.words)[1]
+        words = extents_of(conv.words)[1]
         apart = words + _APART if words * WORD % _SETS == 0 else words
         count = conv.results.images * conv.points * apart
         return AmxTiles(conv, tensor("turned", [count], "int32"), apart)
@@ -95,7 +96,7 @@ class AmxTiles:
     @property
     def estimate(self) -> int:
         """About how many cycles all takes: words that are turned, products, results."""
-        images, words = self.conv.results.images, extents(self.conv.words)[1]
+        images, words = self.conv.results.images, extents_of(self.conv.words)[1]
         squares = images * -(-self.conv.points // WIDE) * -(-words // WIDE)
         return _TURN * squares + self.cycles + _RESULTS * images * self.left * self.right
 
@@ -120,8 +121,8 @@ class AmxTiles:
 def turn_words(tiles: AmxTiles, cores: int) -> tirx.Stmt:
     """The words of each point, side by side."""
     conv, images = tiles.conv, tiles.conv.results.images
-    words, points = extents(conv.words)[1], conv.points
-    between = [whole(0)] * (len(extents(conv.words)) - 3)
+    words, points = extents_of(conv.words)[1], conv.points
+    between = [whole(0)] * (len(extents_of(conv.words)) - 3)
 
     def place(g: Expr, point: Expr, word: Expr) -> Expr:
         return (g * points + point) * tiles.apart + word

@@ -46,14 +46,14 @@ def replace_sums(func: tirx.PrimFunc, annotation: str, op: str, dtype: str) -> t
     def as_one(store: tirx.BufferStore) -> tirx.Stmt:
         if store.buffer not in sums or not isinstance(store.value, tirx.Add):
             return store
-        total, *sides = (_load(store.value, b) for b in (store.buffer, *sums[store.buffer]))
+        total, *sides = (first_load(store.value, b) for b in (store.buffer, *sums[store.buffer]))
         value = Call(Op.get(op), [total, *sides], ret_ty=dtype)
         return tirx.BufferStore(store.buffer, value, list(store.indices))
 
     return func.with_body(tvm_ffi.structural_map(func.body, (tirx.BufferStore, as_one)))
 
 
-def _load(value: Expr, buffer: tirx.Var) -> TensorLoad:
+def first_load(value: Expr, buffer: tirx.Var) -> TensorLoad:
     """The first load of a buffer in an expression."""
     found: list[TensorLoad] = []
 

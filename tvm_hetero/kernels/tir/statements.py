@@ -127,7 +127,7 @@ def function(
         Of the function.
     """
     true = tirx.const(True, "bool")
-    reads, writes = [_all(p) for p in params], [_all(p) for p in written]
+    reads, writes = [whole_region(p) for p in params], [whole_region(p) for p in written]
     inner = s_tir.SBlock([], reads, writes, name, sequence(body))
     around = s_tir.SBlockRealize([], true, inner)
     root = s_tir.SBlock([], [], [], "root", around, alloc_buffers=list(buffers))
@@ -135,8 +135,14 @@ def function(
     return func.with_attrs({"tirx.noalias": True, "s_tir": True, **(attrs or {})})
 
 
-def _all(buffer: tirx.Var) -> Any:
-    return tirx.BufferRegion(buffer, [range_of(0, int(extent)) for extent in buffer.ty.shape])
+def whole_region(buffer: tirx.Var) -> Any:
+    """The region of all of a buffer."""
+    return tirx.BufferRegion(buffer, [range_of(0, extent) for extent in extents_of(buffer)])
+
+
+def extents_of(buffer: tirx.Var) -> list[int]:
+    """The shape of a buffer."""
+    return [int(extent) for extent in buffer.ty.shape]
 
 
 def ramp(first: Expr, lanes: int) -> Expr:
