@@ -105,7 +105,7 @@ def check_tiny(types: Sequence[str]) -> int:
                 )
             )  # fmt: skip
         difference = float(np.abs(there[0] - here[0]).max() / here[0].std())
-        right = difference <= TOLERANCE and there[1] == here[1]
+        right = difference <= TOLERANCE and there[1] == here[1] and there[2] == {"gpu0"}
         wrong += not right
         verdict = "right" if right else "WRONG"
         print(f"{family}, {weights}, {batch} sequences: {difference:.1e}, {verdict}", flush=True)
@@ -114,19 +114,31 @@ def check_tiny(types: Sequence[str]) -> int:
 
 def _said(
     model: Path, platform: Platform, options: DecoderOptions, place: Path
-) -> tuple[np.ndarray[Any, Any], list[list[int]]]:
-    """Logits of a text for each sequence, and the tokens that two prompts are gone on with."""
+) -> tuple[np.ndarray[Any, Any], list[list[int]], set[str]]:
+    """Logits of a text for each sequence, the tokens that two prompts are gone on with, and where
+    kernels are.
+    """
     build_decoder(
         model, platform, place, options, solver="heft", cost_model="analytical", measure=False
     )
     with Decoder.load(place) as decoder:
         texts = np.random.default_rng(1).integers(0, decoder.vocabulary, (options.batch, 12))
-        logits = np.stack([
-            np.array(decoder.step(0, texts[:, at].tolist(), [at] * options.batch).result())
-            for at in range(texts.shape[1])
-        ])  # fmt: skip
+        logits = _logits(decoder, texts)
         made = decoder.generate([[3, 5, 7, 9, 11, 2, 4], [1, 2]], 10, stop=())
-        return logits, [list(each.tokens) for each in made]
+        kernels = [e for e in decoder.steps.schedule.executions if not _is_at_an_end(e.task)]
+        return logits, [list(each.tokens) for each in made], {e.device for e in kernels}
+
+
+def _is_at_an_end(task: str) -> bool:
+    """Whether a task is no kernel: what comes in, or goes out, is on the host."""
+    return task.startswith(("input.", "output."))
+
+
+def _logits(decoder: Decoder, texts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Of texts ``[slot, token]`` that are given token by token."""
+    slots, count = texts.shape
+    steps = (decoder.step(0, texts[:, at].tolist(), [at] * slots) for at in range(count))
+    return np.stack([np.array(each.result()) for each in steps])
 
 
 def measure(model: Path, platform: Platform, weights: str, scratch: Path, torch: str | None) -> Row:
@@ -171,10 +183,7 @@ def decode(model: Path, platform: Platform, weights: str, place: Path) -> Side:
         (made,) = decoder.generate(
             [prompt], COUNT, stop=(), told=lambda *_: told.append(time.perf_counter())
         )
-        text = rng.integers(0, decoder.vocabulary, TEXT).tolist()
-        logits = np.stack([
-            np.array(decoder.step(0, [token], [at]).result()) for at, token in enumerate(text)
-        ])  # fmt: skip
+        logits = _logits(decoder, rng.integers(0, decoder.vocabulary, (1, TEXT)))
     rate = (len(told) - 1) / (told[-1] - told[0])
     return Side(schedule.value, tasks, rate, list(made.tokens), logits)
 

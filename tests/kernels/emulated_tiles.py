@@ -4,7 +4,7 @@
 compute is Intel's description of them (Intel 64 and IA-32 Architectures Software Developer's
 Manual, volume 2); products of bfloat16 are added in float32, in another order than the
 processor's. A tile that is loaded or multiplied with other sizes than it is configured for ends the
-process.
+process, and so does a thread that begins twice.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ _SOURCE = r"""
 static _Thread_local uint8_t tile[8][16][64], rows[8];
 static _Thread_local uint16_t bytes[8];
 static _Thread_local int configured;
+static _Atomic int begun;
+int emulated_begun(void) { return begun; }
 void emulated_begin(const uint8_t *told) {
+  if (configured) abort();
   configured = 1;
+  ++begun;
   memset(tile, 0, sizeof tile);
   for (int t = 0; t < 8; ++t) { memcpy(&bytes[t], told + 16 + 2 * t, 2); rows[t] = told[48 + t]; }
 }
-void emulated_end(void) { configured = 0; }
+void emulated_end(void) { if (!configured) abort(); configured = 0; --begun; }
 void emulated_zero(int32_t t) { if (!configured) abort(); memset(tile[t], 0, sizeof tile[t]); }
 void emulated_load(int32_t t, const uint8_t *place, int64_t stride) {
   emulated_zero(t);
@@ -115,6 +119,11 @@ def _emulated(texts: list[str]) -> list[str]:
         text = text.replace(f"@llvm.x86.{name}(", f"@emulated_{called}(")
     text = text.replace("@llvm.x86.tdp", "@emulated_tdp").replace("(i8 ", "(i32 ")
     return [_DECLARED, text.replace(", i8 ", ", i32 ")]
+
+
+def held() -> int:
+    """How many threads have registers that they have not let go of."""
+    return int(_library().emulated_begun())
 
 
 def emulate(monkeypatch: pytest.MonkeyPatch) -> None:

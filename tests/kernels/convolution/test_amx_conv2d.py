@@ -16,7 +16,7 @@ from tvm.relax import op
 
 from tests.draws import draws
 from tests.kernels.convolution.test_bytes_conv2d import CASES, Case, data, module, reference
-from tests.kernels.emulated_tiles import emulate
+from tests.kernels.emulated_tiles import emulate, held
 from tests.kernels.helpers import AMX, PAIRS, kernels, model, random, run, runs_here, scheduled
 from tvm_hetero.kernels import select
 from tvm_hetero.kernels.convolution import amx_conv2d, amx_words
@@ -39,8 +39,12 @@ needs_vectors = pytest.mark.skipif(not runs_here(PAIRS), reason="other vectors")
 def registers(monkeypatch):
     """The processor's, where it has them; also for what is too small to be worth it."""
     monkeypatch.setattr(AmxTiles, "estimate", 0)
-    if not runs_here(AMX):
-        emulate(monkeypatch)
+    if runs_here(AMX):
+        yield
+        return
+    emulate(monkeypatch)
+    yield
+    assert held() == 0
 
 
 def module_of(case: Case) -> tvm.IRModule:

@@ -15,7 +15,7 @@ import onnx
 import pytest
 import tvm
 from onnx import TensorProto, helper
-from tvm import relax, s_tir
+from tvm import relax, s_tir, te, tirx
 from tvm.relax import op
 from tvm.support.nvcc import compile_cuda
 
@@ -70,9 +70,13 @@ def test_narrow_constants_that_are_not_finite_are_words_of_cuda(kind):
 
     lowered = kernels(LowerToTasks([CUDA])(model([(3,)], rows)))
     (kernel,) = (kernel for name, kernel in lowered.items() if "take" in name)
-    source = source_of(schedule_kernel(kernel, CUDA))
-    assert "NAN" in source and not re.search(r"\b(nanf|inff)\b(?! *\*/)", source)
-    compiled_by_nvcc(source)
+    x, infinite = te.placeholder((3,), kind, "x"), tirx.const(float("inf"), kind)
+    limited = te.compute((3,), lambda i: tirx.if_then_else(x[i] > 1, infinite, x[i]), "limited")
+    other = te.create_prim_func([x, limited])
+    for each, word in ((kernel, "NAN"), (other, "INF")):
+        source = source_of(schedule_kernel(each, CUDA))
+        assert word in source and not re.search(r"\b(nanf|inff)\b(?! *\*/)", source)
+        compiled_by_nvcc(source)
 
 
 def test_a_choice_by_a_condition_of_several_lanes_compiles():
