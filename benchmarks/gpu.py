@@ -27,6 +27,7 @@ import onnx
 import onnxruntime
 
 import tvm_hetero as th
+from benchmarks.execution.argument_types import output_file
 from benchmarks.execution.torch_process import run_torch
 from benchmarks.models import logits_of
 from tvm_hetero.cost_models.links.measure import measure_links
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--placements", type=int, default=3, help="random ones for each model")
     parser.add_argument("--time-limit", type=float, default=20, help="seconds for each solve")
     parser.add_argument("--torch", help="a Python whose PyTorch sees the GPU")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--output", type=output_file, default=RESULTS)
     options = parser.parse_args(arguments)
     platform = measure_links(Platform.detect())
     if not any(device.kind == "cuda" for device in platform.devices):

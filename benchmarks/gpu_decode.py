@@ -30,6 +30,7 @@ import numpy as np
 from benchmarks.conforming.engines import cpu_and_gpu
 from benchmarks.decoding.model import write_model
 from benchmarks.documents import write_document
+from benchmarks.execution.argument_types import output_file
 from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.torch_process import run_torch
 from tvm_hetero.cost_models.links.measure import measure_links
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tiny", action="store_true", help="tiny decoders, nothing is timed")
     parser.add_argument("--weights", default=",".join(WEIGHTS))
     parser.add_argument("--torch", help="a Python whose PyTorch sees the GPU")
-    parser.add_argument("--output", type=Path, default=RESULTS / "gpu_decode.json")
+    parser.add_argument("--output", type=output_file, default=RESULTS / "gpu_decode.json")
     return parser
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -58,6 +59,8 @@ Kernel = tuple[str, str, str]  # model, name, function as TVM saves it
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, print what differs; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if options.compile and shutil.which("nvcc") is None:
+        sys.exit("nvcc is not on the PATH: there is nothing to compile with")
     kernels = [each for name, model in _models(options) for each in kernels_of(name, model)]
     kernels = list({text: (name, kernel, text) for name, kernel, text in kernels}.values())
     print(f"{len(kernels)} kernels", flush=True)

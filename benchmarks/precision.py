@@ -29,6 +29,7 @@ import numpy as np
 import onnx
 
 from benchmarks.documents import dated, write_document
+from benchmarks.execution.argument_types import output_file
 from benchmarks.execution.cases import one_device
 from benchmarks.models import in_turns, logits_of, model_parser, models_asked
 from benchmarks.result_rows import read_rows
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = model_parser(__doc__)
     parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
-    parser.add_argument("--output", type=Path, help="a file of results of another machine")
+    parser.add_argument("--output", type=output_file, help="a file of results of another machine")
     return parser.parse_args(arguments)
 
 
