@@ -17,7 +17,6 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.sym import Analyzer
 
-from tvm_hetero.kernels.convolution.image_results import ImageResults
 from tvm_hetero.kernels.cpu.amx import BFLOAT16, ROWS, UNSIGNED_BY_SIGNED, WIDE
 from tvm_hetero.kernels.cpu.word_sums import first_load
 from tvm_hetero.kernels.matmul.product_bfloat16 import largest_divisor
@@ -29,6 +28,7 @@ from tvm_hetero.kernels.tir.block_roles import (
     find_role,
 )
 from tvm_hetero.kernels.tir.blocks import inline_epilogue
+from tvm_hetero.kernels.tir.image_results import ImageResults
 from tvm_hetero.kernels.tir.statements import extents_of, whole
 
 if TYPE_CHECKING:

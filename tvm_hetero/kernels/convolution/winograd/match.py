@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import tvm_ffi
 from tvm import s_tir, tirx
 
-from tvm_hetero.kernels.convolution.image_results import ImageResults
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, PAD, blocks_of, find_role, role_of
 from tvm_hetero.kernels.tir.blocks import inline_epilogue
+from tvm_hetero.kernels.tir.image_results import ImageResults
 from tvm_hetero.kernels.tir.statements import extents_of
 from tvm_hetero.kernels.tir.unchecked_schedule import quick_schedule
 
