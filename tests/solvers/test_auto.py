@@ -19,6 +19,8 @@ from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, auto, solve
 from tvm_hetero.solvers.auto import Stage, options_for, portfolio
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.search.annealing import steps_per_second
+from tvm_hetero.views.instance import instance_of
 
 
 @pytest.mark.parametrize("stage", portfolio(fork_join(3)))
@@ -121,6 +123,17 @@ def test_of_latency_annealing_does_all_that_it_would_do_alone(tasks: int, first:
     stages = [stage for stage in auto.portfolio(problem) if stage.solver == "annealing"]
     told = [options_for(stage, Options(time_limit=54.0), None, 54.0) for stage in stages]
     assert [(each.time_limit, each.start) for each in told] == [(first, None), (54.0, None)]
+
+
+def test_annealing_makes_as_many_steps_before_splitting_where_a_step_takes_longer() -> None:
+    """Where copies keep devices busy, half as many stand for a second of the limit."""
+    steps = []
+    for platform in ("diviml", "diviml-serial"):
+        problem = zoo_case("layered", platform, tasks=1_000)
+        first = next(s for s in auto.portfolio(problem) if s.solver == "annealing")
+        told = options_for(first, Options(time_limit=600.0), None, 600.0)
+        steps.append(told.time_limit * steps_per_second(instance_of(problem)))
+    assert steps[0] == pytest.approx(steps[1])
 
 
 @pytest.mark.parametrize(("most", "asked"), [(math.inf, 1), (0.01, 2)])

@@ -40,7 +40,7 @@ from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verifi
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
 from tvm_hetero.solvers.registry import knows_teams, solver_of
-from tvm_hetero.solvers.search.annealing import STEPS_PER_SECOND
+from tvm_hetero.solvers.search.annealing import steps_per_second
 from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, places
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Instance, instance_of
@@ -175,7 +175,7 @@ def _for_latency(problem: Problem) -> list[Stage]:
 def _seconds_to_settle(instance: Instance) -> float:
     """Seconds' worth of annealing after which more of it gains little."""
     items = len(instance) + sum(len(flow.readers) for flow in instance.tensors)
-    return items * _STEPS_AN_ITEM / STEPS_PER_SECOND
+    return items * _STEPS_AN_ITEM / steps_per_second(instance)
 
 
 def _many(problem: Problem) -> bool:

@@ -73,16 +73,21 @@ def solve(problem: Problem, options: Options) -> Schedule:
     search = NativeSearch(instance)
     placement, sequence = start_of(instance, starts[0])
     throughput = problem.objective.kind == "throughput"
-    rate = LOAD_STEPS_PER_SECOND if throughput else STEPS_PER_SECOND
-    if not throughput and (instance.contended or any(instance.memory_binds)):
-        rate *= _BUSY
-    work = min(options.time_limit * rate, _MOST_STEPS * search.items)
+    work = min(options.time_limit * steps_per_second(instance), _MOST_STEPS * search.items)
     left = options.until(began) - options.clock()
     effort = AnnealingEffort(int(work), max(0.01, left), options.seed, options.workers)
     others = _other_places(instance, starts[1:]) if throughput else []
     found = improve(search, placement, sequence, effort, others)
     answer = schedule_of(search, found, options)
     return answer if answer is not None and answer.value < starts[0].value else starts[0]
+
+
+def steps_per_second(instance: Instance) -> float:
+    """Steps that stand for a second of a time limit."""
+    if instance.problem.objective.kind == "throughput":
+        return LOAD_STEPS_PER_SECOND
+    busy = instance.contended or any(instance.memory_binds)
+    return STEPS_PER_SECOND * (_BUSY if busy else 1.0)
 
 
 def _starts(problem: Problem, options: Options) -> list[Schedule]:
