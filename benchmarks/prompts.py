@@ -1,7 +1,7 @@
 """Prompts of a decoder: tokens read a second on one core and on two, beside llama.cpp.
 
     python -m benchmarks.prompts                     all, writes results/prompts.json
-    python -m benchmarks.prompts --weights bfloat16,int4 --chunk 32 --output FILE
+    python -m benchmarks.prompts --weights bfloat16,int4 --output FILE    rows beside those of FILE
     python -m benchmarks.prompts --small             seconds (the tests run it)
 
 A model of the shape of GPT-2 small with random weights reads a prompt of 256 tokens, which goes in
@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ from benchmarks.documents import dated, write_document
 from benchmarks.execution.argument_types import count, names_of, output_file
 from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import one_device
+from benchmarks.result_rows import read_rows
 from tvm_hetero.decoders.build import WEIGHTS, DecoderOptions, build_decoder
 from tvm_hetero.decoders.decoder import Decoder
 from tvm_hetero.executor.relative_error import largest_relative_error
@@ -66,7 +68,10 @@ SMALL = Settings("tiny", 64, 48, 16, 1)
 
 @dataclass(frozen=True)
 class PromptRow:
-    """One type of weights on so many cores: the least and the median seconds of a prompt."""
+    """One type of weights on so many cores: the least and the median seconds of a prompt.
+
+    `peer` is the version of llama.cpp's Python package, none where it is not installed.
+    """
 
     weights: str
     cores: int
@@ -77,6 +82,7 @@ class PromptRow:
     llama_seconds: float | None
     llama_median: float | None
     apart: float | None
+    peer: str | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -104,7 +110,10 @@ def main(arguments: Sequence[str] | None = None) -> list[PromptRow]:
                 print(_line(row), flush=True)
     if output is not None:
         asked = {"model": settings.model, "rounds": settings.rounds}
-        documents = [dated(asdict(row)) for row in rows]
+        others = [] if args.output is None else read_rows(output)
+        new = {(row.weights, row.chunk) for row in rows}
+        kept = [row for row in others if (row["weights"], row["chunk"]) not in new]
+        documents = [*kept, *(dated(asdict(row)) for row in rows)]
         write_document(output, "python -m benchmarks.prompts", documents, **asked)
         print(f"written to {output}")
     return rows
@@ -116,7 +125,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--weights", type=names_of(WEIGHTS), default=tuple(WEIGHTS))
     parser.add_argument("--chunk", type=count, default=Settings.chunk, help="tokens at once")
     parser.add_argument("--folder", type=Path, help="where what is built stays for the next run")
-    parser.add_argument("--output", type=output_file, help="a JSON file of its own")
+    parser.add_argument("--output", type=output_file, help="rows beside those of FILE")
     return parser.parse_args(arguments)
 
 
@@ -129,18 +138,19 @@ def measure(settings: Settings, folder: Path, model: Path, weights: str) -> list
         for cores in CORES:
             decoder = _decoder(settings, folder, model, weights, cores)
             stack.callback(decoder.close)
-            readers[cores, "ours"] = lambda own=decoder: read_prompt(own, prompt)  # type: ignore[misc]
+            readers[cores, "ours"] = partial(read_prompt, decoder, prompt)
             if is_installed():
                 peer = _llama(settings, folder, model, weights, cores)
                 stack.callback(peer.close)
-                readers[cores, "llama.cpp"] = lambda own=peer: own.read(prompt)  # type: ignore[misc]
+                readers[cores, "llama.cpp"] = partial(peer.read, prompt)
         readings: dict[tuple[int, str], list[Reading]] = {key: [] for key in readers}
         for _ in range(settings.rounds + 1):
             for key, read in readers.items():
                 time.sleep(_PAUSE)
                 readings[key].append(read())
+        version = peer.version if is_installed() else None
     # The first ones bring weights into memory.
-    return [_row(settings, weights, cores, readings) for cores in CORES]
+    return [replace(_row(settings, weights, cores, readings), peer=version) for cores in CORES]
 
 
 def _decoder(settings: Settings, folder: Path, model: Path, weights: str, cores: int) -> Decoder:
