@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _UNKNOWN = "not recorded"
+_LAST_CHANGE = " (last change)"
 # The share of columns that rows of one table have in common.
 _ALIKE = 0.6
 Row = Mapping[str, Any]
@@ -160,7 +161,8 @@ def results_index(results: Sequence[ResultFile]) -> str:
     """The page of all files."""
     rows = [
         [Link(f"{each.name}.html", each.name), each.command, len(each.rows), each.machine,
-         each.date, each.commit] for each in results
+         *(f"{told}{'' if each.is_dated else _LAST_CHANGE}" for told in (each.date, each.commit))]
+        for each in results
     ]  # fmt: skip
     heads = ("results", "made by", "rows", "machine", "date", "commit")
     toc = "\n".join(["```{toctree}", ":hidden:", "", "performance", "scheduling",
@@ -168,7 +170,8 @@ def results_index(results: Sequence[ResultFile]) -> str:
     text = (
         "What was measured, and is told on this site, comes from these files; what a tutorial "
         "prints, from its own run. A heading sorts by its column; each file has a page with all of "
-        "its rows. Dates and commits are those that the file gives, else those of its last change."
+        "its rows. Dates and commits are those that the file gives; where it gives none, those of "
+        "its last change in git stand there, and say so."
     )
     words = "[With words](performance.md): goals, kernels, models, plans, executor and decoders; "
     words += "[schedules and bounds](scheduling.md)."

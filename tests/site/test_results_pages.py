@@ -96,3 +96,12 @@ def test_all_files_lie_beside_their_pages(tmp_path):
 def test_the_index_leads_to_all(found):
     index = results_index(found[:3])
     assert all(f'href="{each.name}.html"' in index for each in found[:3])
+
+
+def test_the_index_says_whose_days_are_those_of_git(found):
+    dated, undated = (
+        next(each for each in found if each.is_dated == said) for said in (True, False)
+    )
+    assert f">{dated.date}</td>" in results_index([dated])
+    assert f">{undated.date} (last change)</td>" in results_index([undated])
+    assert f">{undated.commit} (last change)</td>" in results_index([undated])
