@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commit_history.page import history_page
+from benchmarks.commit_history.rows import read_history
+
 _UNKNOWN = "not recorded"
+HISTORY = "history"
 _LAST_CHANGE = " (last change)"
 # The share of columns that rows of one table have in common.
 _ALIKE = 0.6
@@ -174,7 +178,11 @@ def results_index(results: Sequence[ResultFile]) -> str:
         "its last change in git stand there, and say so."
     )
     words = "[With words](performance.md): goals, kernels, models, plans, executor and decoders; "
-    words += "[schedules and bounds](scheduling.md)."
+    words += "[schedules and bounds](scheduling.md).\n\n"
+    words += (
+        f'<a href="{HISTORY}.html">Over time</a>: a few figures beside peers, commit by commit '
+    )
+    words += f'(<a href="{HISTORY}.jsonl">rows</a>).'
     return "\n\n".join(["# Results", text, words, html_table(heads, rows), toc]) + "\n"
 
 
@@ -232,4 +240,12 @@ def write_results(results: Path, folder: Path) -> list[ResultFile]:
         page.write_text(result_page(each), encoding="utf-8")
         shutil.copy(results / f"{each.name}.json", page.with_suffix(".json"))
     (folder / "index.md").write_text(results_index(found), encoding="utf-8")
+    write_history(results / f"{HISTORY}.jsonl", folder)
     return found
+
+
+def write_history(rows: Path, folder: Path) -> None:
+    """Write the page of figures over time, with its rows beside it."""
+    shutil.copy(rows, folder)
+    page = history_page(read_history(rows))
+    (folder / f"{HISTORY}.html").write_text(page, encoding="utf-8")
