@@ -179,9 +179,7 @@ def results_index(results: Sequence[ResultFile]) -> str:
     )
     words = "[With words](performance.md): goals, kernels, models, plans, executor and decoders; "
     words += "[schedules and bounds](scheduling.md).\n\n"
-    words += (
-        f'<a href="{HISTORY}.html">Over time</a>: a few figures beside peers, commit by commit '
-    )
+    words += f'<a href="{HISTORY}.html">Over time</a>: some figures beside peers, a row a commit '
     words += f'(<a href="{HISTORY}.jsonl">rows</a>).'
     return "\n\n".join(["# Results", text, words, html_table(heads, rows), toc]) + "\n"
 
