@@ -2,8 +2,9 @@
 
     python -m docs.site.check build/site [PAGE ...]
 
-In a browser, from the disk: axe-core finds nothing, also in the dark; nothing is wider than a
-desk's window or a phone; the console has no errors; nobody is asked for anything; a search finds pages.
+In a browser, from the disk: axe-core finds nothing, also in the dark; nothing is wider than the
+window on a desk or a phone; the console has no errors; nobody is asked for anything; a search finds
+pages.
 """
 
 from __future__ import annotations
