@@ -20,14 +20,9 @@ import tvm_ffi.libinfo
 
 from tests.cli.invoke import tvm_hetero
 from tests.small_decoders import tiny
-from tests.test_docs import FORMATS, PAGES, blocks
+from tests.test_docs import PAGES, blocks
 from tests.test_first_ten_minutes import small_model
-from tvm_hetero import zoo
-from tvm_hetero.check import check_schedule
 from tvm_hetero.libinfo import find_include_path
-from tvm_hetero.platform import Platform
-from tvm_hetero.problem.objective_kinds import Objective
-from tvm_hetero.util.documents import parse_document
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("HYPOTHESIS_PROFILE") != "fuzz", reason="takes minutes: make fuzz runs it"
@@ -64,37 +59,6 @@ async def _run_cell(text: str, names: dict[str, Any]) -> None:
         await eval(code, names)
     else:
         exec(code, names)
-
-
-def test_the_python_of_choosing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (asked,) = [each for each in blocks(FORMATS, "yaml") if "choice-request/1" in each]
-    (tmp_path / "request.yaml").write_text(asked, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    *lines, looked_at = blocks(PAGES["docs/choosing.md"], "python")[0].strip().splitlines()
-    names: dict[str, Any] = {}
-    exec("\n".join(lines), names)
-    price, bound, better, binding, front = eval(looked_at, names)
-    assert 0 < bound <= price
-    assert better is not None and binding is not None and len(front) >= 1
-
-
-def test_the_python_of_power() -> None:
-    (written,) = blocks(PAGES["docs/power.md"], "yaml")
-    platform = Platform.from_dict(parse_document(written, "docs", as_yaml=True))
-    problem = zoo.problem("mobilenet-v2", platform, Objective("throughput"))
-    names: dict[str, Any] = {"problem": problem}
-    exec(blocks(PAGES["docs/power.md"], "python")[0], names)
-    assert names["plan"].watts <= 20.0 * (1 + 1e-9)
-    assert names["plan"].bound <= names["plan"].period
-    assert check_schedule(names["timed"], names["schedule"]) == []
-
-
-def test_the_python_of_decoders(tmp_path: Path) -> None:
-    folder = tiny("llama", tmp_path / "decoder")
-    names: dict[str, Any] = {"FOLDER": folder, "LENGTH": 32}
-    exec(blocks(PAGES["docs/decoders.md"], "python")[0], names)
-    assert "main" in [each.name_hint for each in names["step"].get_global_vars()]
-    assert len(names["states"]) == 4  # keys and values of two layers
 
 
 def test_the_cpp_of_usage_compiles(tmp_path: Path) -> None:
