@@ -11,24 +11,28 @@ import pytest
 from tests.waiting import eventually
 from tvm_hetero.cli.shared import phase_log
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.shared.phase_log import FIRST, FURTHER, Phase
+from tvm_hetero.cli.shared.phase_log import FIRST, FURTHER, RunningPhase
 
 
 @pytest.mark.parametrize(
     ("phase", "usual", "line"),
     [
-        (Phase("solve", 10.0, most=60.0), None, "(solve: 8 s, at most 52 s left)"),
-        (Phase("solve", 10.0, most=5.0), 30.0, "(solve: 8 s, at most 0 s left)"),
-        (Phase("import", 10.0), 30.0, "(import: 8 s, about 22 s left)"),
-        (Phase("import", 10.0), 3.0, "(import: 8 s, 3 s the last time)"),
-        (Phase("import", 10.0), None, "(import: 8 s)"),
-        (Phase("measure", 10.0, done=4, total=10), 99.0, "(measure: 4/10, 8 s, about 12 s left)"),
-        (Phase("measure", 10.0, done=0, total=10), None, "(measure: 0/10, 8 s)"),
-        (Phase("a\x1b[2J\nb", 10.0), None, r"(a\x1b[2J\nb: 8 s)"),
+        (RunningPhase("solve", 10.0, most=60.0), None, "(solve: 8 s, at most 52 s left)"),
+        (RunningPhase("solve", 10.0, most=5.0), 30.0, "(solve: 8 s, at most 0 s left)"),
+        (RunningPhase("import", 10.0), 30.0, "(import: 8 s, about 22 s left)"),
+        (RunningPhase("import", 10.0), 3.0, "(import: 8 s, 3 s the last time)"),
+        (RunningPhase("import", 10.0), None, "(import: 8 s)"),
+        (
+            RunningPhase("measure", 10.0, done=4, total=10),
+            99.0,
+            "(measure: 4/10, 8 s, about 12 s left)",
+        ),
+        (RunningPhase("measure", 10.0, done=0, total=10), None, "(measure: 0/10, 8 s)"),
+        (RunningPhase("a\x1b[2J\nb", 10.0), None, r"(a\x1b[2J\nb: 8 s)"),
     ],
 )
 def test_a_line_tells_phase_parts_and_what_is_left(
-    phase: Phase, usual: float | None, line: str
+    phase: RunningPhase, usual: float | None, line: str
 ) -> None:
     assert phase.line(18.0, usual) == f"     {line}"
 

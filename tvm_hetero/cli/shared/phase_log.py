@@ -19,7 +19,7 @@ FURTHER = 4.0
 
 
 @dataclass
-class Phase:
+class RunningPhase:
     """What is worked on: since when (s), for how long at most, and how many parts are done.
 
     `due` is when it is named next.
@@ -79,7 +79,7 @@ class PhaseLog:
     ) -> None:
         self.has_spoken = False
         self._usual, self._say = usual, say
-        self._title, self._phase = text, Phase(text, time.monotonic(), most)
+        self._title, self._phase = text, RunningPhase(text, time.monotonic(), most)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="phase log", daemon=True)
         with contextlib.suppress(RuntimeError):  # no more threads are allowed: nothing is said
@@ -88,11 +88,13 @@ class PhaseLog:
     def begin(self, text: str, most: float | None = None) -> None:
         """The next phase of the step, whose parts are not known (yet); no new one if it is this."""
         if self._phase.text != text or self._phase.total:
-            self._phase = Phase(text, time.monotonic(), most)
+            self._phase = RunningPhase(text, time.monotonic(), most)
 
     def progress(self, text: str, done: int, total: int) -> None:
         """Some parts of a phase are done; one of another text is the next phase."""
-        self._phase = self._phase if self._phase.text == text else Phase(text, time.monotonic())
+        self._phase = (
+            self._phase if self._phase.text == text else RunningPhase(text, time.monotonic())
+        )
         self._phase.done, self._phase.total = done, total
 
     def end(self) -> None:
