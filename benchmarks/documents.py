@@ -6,7 +6,6 @@ import datetime
 import importlib.metadata
 import importlib.util
 import os
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,15 @@ from typing import Any
 import onnxruntime
 import tvm
 
+from benchmarks.provenance import commit_name, provenance
 from benchmarks.result_rows import write_rows
-from tvm_hetero.platform.host import read_processor
 
 
 def write_document(path: Path, what: str, rows: Iterable[Mapping[str, Any]], **head: Any) -> None:
     """Write the head (date, commit, machine, load, versions and what is given) and the rows."""
     document = {
         "what": what,
-        "date": datetime.date.today().isoformat(),
-        "commit": commit_name(),
-        "machine": read_processor().name,
-        "cores": os.cpu_count(),
+        **provenance(),
         "load": round(os.getloadavg()[0], 1),
         "versions": versions(),
         **rounded(head),
@@ -44,21 +40,6 @@ def versions() -> dict[str, str]:
 def dated(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row that says of which commit and day it is: others of its file may be older."""
     return {**row, "commit": commit_name(), "date": datetime.date.today().isoformat()}
-
-
-def commit_name() -> str:
-    """Return the commit's short name, with a + where files are not as it has them.
-
-    Results are no matter: of several rows the first one's changes them.
-    """
-    here = Path(__file__).parent
-    name = _git("-C", str(here), "describe", "--always")
-    changed = _git("-C", str(here.parent), "status", "--porcelain", "-uno", ":!benchmarks/results")
-    return f"{name or 'unknown'}{'+' if changed else ''}"
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], capture_output=True, text=True).stdout.strip()
 
 
 def rounded(value: Any) -> Any:

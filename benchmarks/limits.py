@@ -177,7 +177,6 @@ def _write(name: str, rows: Sequence[Row]) -> None:
     head = {
         "what": "benchmarks/limits.py",
         "clock": "processor" if has_processor_clock() else "wall",
-        "cores": len(os.sched_getaffinity(0)),
         "load": round(os.getloadavg()[0], 1),
         "kept": f"{sum(row['kept'] for row in rows)} of {len(rows)}",
     }

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import provenance
 from tvm_hetero.util.documents import write_atomic
 
 
 def write_rows(path: Path, head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write head and rows, whole or not at all."""
+    """Write head and rows, whole or not at all; a head that does not say when and where is told."""
     lines = ",\n".join(f"  {json.dumps(row, allow_nan=False)}" for row in rows)
-    text = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
+    text = json.dumps({**head, **provenance(), **head}, indent=1, allow_nan=False).removesuffix(
+        "\n}"
+    )
     write_atomic(path, f'{text},\n "rows": [\n{lines}\n ]\n}}\n')
 
 

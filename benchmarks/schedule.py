@@ -100,7 +100,6 @@ def write(suite: str, limit: float, rows: list[Row]) -> None:
 
     document: dict[str, Any] = {
         "what": f"benchmarks/schedule.py --suite {suite}",
-        "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores",
         "load": os.getloadavg()[0],
         "versions": {"ortools": version("ortools"), "python": platform.python_version()},
         "time_limit": limit,

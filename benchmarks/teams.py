@@ -32,6 +32,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.documents import dated
 from benchmarks.result_rows import read_rows, write_rows
 from benchmarks.scheduling import charts
 from benchmarks.scheduling.runner import geometric_mean
@@ -103,7 +104,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _write(output: Path, rows: Sequence[Row]) -> None:
     """Put rows in the place of those of the same models and cores."""
-    found = {(row["model"], row["cores"]): row for row in [*read_rows(output), *rows]}
+    found = {(row["model"], row["cores"]): row for row in [*read_rows(output), *map(dated, rows)]}
     order = [(name, count) for name, _ in MODELS for count in sorted({c for _, c in found})]
     head = {"what": "python -m benchmarks.teams", "limit": LIMIT, "peak": PEAK, "pace": PACE,
             "serial": SERIAL, "meeting": MEETING}  # fmt: skip

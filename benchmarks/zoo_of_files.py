@@ -29,11 +29,12 @@ from pathlib import Path
 
 from benchmarks.conforming.rows import ROOT, digest_of_code
 from benchmarks.conforming.summary import short_reason
-from benchmarks.documents import commit_name, write_document
+from benchmarks.documents import write_document
 from benchmarks.file_zoo.attempt import FileRow, import_only, whole
 from benchmarks.file_zoo.cases import FILES, FileCase
 from benchmarks.file_zoo.exported import EXPORTED, file_of_export
 from benchmarks.file_zoo.packages import file_of
+from benchmarks.provenance import commit_name
 
 RESULTS = ROOT / "benchmarks" / "results" / "zoo_of_files.json"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tvm_hetero_file_zoo"

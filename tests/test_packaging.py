@@ -171,6 +171,18 @@ def test_ci_runs_the_readmes_two_commands_on_each_python() -> None:
     assert commands == [f"make demo {python}", f"make test {python}"]
 
 
+def test_ci_makes_the_site_and_tries_the_wheel_on_each_python() -> None:
+    steps = workflow()["jobs"]["door"]["steps"]
+    commands = [step["run"] for step in steps if "run" in step]
+    (oldest, *others) = sorted(workflow()["jobs"]["make"]["strategy"]["matrix"]["python"])
+    made = [f"make {target} PYTHON=python{oldest}" for target in ("docs", "package")]
+    tried = [f"python{each} tests/try_wheel.py dist/*.whl" for each in others]
+    assert commands == [*made, *tried]
+    (pythons,) = [step["with"]["python-version"] for step in steps if "setup-python" in str(step)]
+    # What is named last is what `python` and `python3` are.
+    assert pythons.split() == [*reversed(others), oldest]
+
+
 def test_the_metadata_tell_license_home_and_readme(tree: Path, tmp_path: Path) -> None:
     made = metadata(tree, tmp_path)
     assert made["License-Expression"] == "Apache-2.0"

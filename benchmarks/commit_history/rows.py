@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.commit_history.turns import Figure, as_document
-from benchmarks.documents import commit_name
+from benchmarks.provenance import commit_name
 from tvm_hetero.errors import FormatError
 from tvm_hetero.platform.host import read_processor
 from tvm_hetero.util.documents import write_atomic

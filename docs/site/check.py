@@ -2,8 +2,9 @@
 
     python -m docs.site.check build/site [PAGE ...]
 
-In a browser, from the disk: axe-core finds nothing, also in the dark; nothing is wider than a
-phone; the console has no errors; nobody is asked for anything; a search finds pages.
+In a browser, from the disk: axe-core finds nothing, also in the dark; nothing is wider than the
+window on a desk or a phone; the console has no errors; nobody is asked for anything; a search finds
+pages.
 """
 
 from __future__ import annotations
@@ -85,14 +86,19 @@ def page_faults(page: Any, url: str) -> Iterator[str]:
     page.set_viewport_size(_DESK)
     page.goto(url)
     page.evaluate(_SHORTEN)
+    yield from _too_wide(page, "desk")
     yield from accessibility_faults(page)
     page.emulate_media(color_scheme="dark")
     yield from (f"dark: {fault}" for fault in accessibility_faults(page, ["color-contrast"]))
     page.set_viewport_size(_PHONE)
-    if (pixels := page.evaluate(_TOO_WIDE)) > 0:
-        yield f"is {pixels} pixels too wide for a phone"
+    yield from _too_wide(page, "phone")
     rules = ["scrollable-region-focusable"]
     yield from (f"phone: {fault}" for fault in accessibility_faults(page, rules))
+
+
+def _too_wide(page: Any, window: str) -> Iterator[str]:
+    if (pixels := page.evaluate(_TOO_WIDE)) > 0:
+        yield f"is {pixels} pixels too wide for a {window}"
 
 
 def accessibility_faults(page: Any, rules: Sequence[str] = ()) -> Iterator[str]:

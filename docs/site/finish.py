@@ -21,6 +21,7 @@ _MENDED = tuple(
         (r'<th class="head[^"]*"><p></p></th>', "<td></td>"),
     )
 )
+_WITH_PAGES = (".json", ".jsonl", ".html")
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -41,7 +42,7 @@ def copy_files(source: Path, target: Path) -> None:
     """Copy results and reports to where the pages that link to them are."""
     for file in sorted(source.rglob("*")):
         place = file.relative_to(source)
-        if file.suffix in (".json", ".html") and place.parts[0] in ("results", "tutorials"):
+        if file.suffix in _WITH_PAGES and place.parts[0] in ("results", "tutorials"):
             (target / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target / place)
 

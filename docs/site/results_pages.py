@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commit_history.page import history_page
+from benchmarks.commit_history.rows import read_history
+
 _UNKNOWN = "not recorded"
+HISTORY = "history"
+_LAST_CHANGE = " (last change)"
 # The share of columns that rows of one table have in common.
 _ALIKE = 0.6
 Row = Mapping[str, Any]
@@ -160,7 +165,8 @@ def results_index(results: Sequence[ResultFile]) -> str:
     """The page of all files."""
     rows = [
         [Link(f"{each.name}.html", each.name), each.command, len(each.rows), each.machine,
-         each.date, each.commit] for each in results
+         *(f"{told}{'' if each.is_dated else _LAST_CHANGE}" for told in (each.date, each.commit))]
+        for each in results
     ]  # fmt: skip
     heads = ("results", "made by", "rows", "machine", "date", "commit")
     toc = "\n".join(["```{toctree}", ":hidden:", "", "performance", "scheduling",
@@ -168,10 +174,13 @@ def results_index(results: Sequence[ResultFile]) -> str:
     text = (
         "What was measured, and is told on this site, comes from these files; what a tutorial "
         "prints, from its own run. A heading sorts by its column; each file has a page with all of "
-        "its rows. Dates and commits are those that the file gives, else those of its last change."
+        "its rows. Dates and commits are those that the file gives; where it gives none, those of "
+        "its last change in git stand there, and say so."
     )
     words = "[With words](performance.md): goals, kernels, models, plans, executor and decoders; "
-    words += "[schedules and bounds](scheduling.md)."
+    words += "[schedules and bounds](scheduling.md).\n\n"
+    words += f'<a href="{HISTORY}.html">Over time</a>: some figures beside peers, a row a commit '
+    words += f'(<a href="{HISTORY}.jsonl">rows</a>).'
     return "\n\n".join(["# Results", text, words, html_table(heads, rows), toc]) + "\n"
 
 
@@ -229,4 +238,12 @@ def write_results(results: Path, folder: Path) -> list[ResultFile]:
         page.write_text(result_page(each), encoding="utf-8")
         shutil.copy(results / f"{each.name}.json", page.with_suffix(".json"))
     (folder / "index.md").write_text(results_index(found), encoding="utf-8")
+    write_history(results / f"{HISTORY}.jsonl", folder)
     return found
+
+
+def write_history(rows: Path, folder: Path) -> None:
+    """Write the page of figures over time, with its rows beside it."""
+    shutil.copy(rows, folder)
+    page = history_page(read_history(rows))
+    (folder / f"{HISTORY}.html").write_text(page, encoding="utf-8")

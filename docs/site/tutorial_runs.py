@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.documents import commit_name
+from benchmarks.provenance import commit_name
 from docs.site.tutorial_pages import RecordedRun
 from tvm_hetero.platform.host import read_processor
 from tvm_hetero.problem import Problem

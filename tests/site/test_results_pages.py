@@ -96,3 +96,21 @@ def test_all_files_lie_beside_their_pages(tmp_path):
 def test_the_index_leads_to_all(found):
     index = results_index(found[:3])
     assert all(f'href="{each.name}.html"' in index for each in found[:3])
+
+
+def test_figures_over_time_have_their_page_and_their_rows(tmp_path):
+    write_results(RESULTS, tmp_path)
+    page = (tmp_path / "history.html").read_text()
+    assert (tmp_path / "history.jsonl").read_bytes() == (RESULTS / "history.jsonl").read_bytes()
+    assert page.count('class="history"') >= 5
+    index = (tmp_path / "index.md").read_text()
+    assert '<a href="history.html">' in index and '<a href="history.jsonl">' in index
+
+
+def test_the_index_says_whose_days_are_those_of_git(found):
+    dated, undated = (
+        next(each for each in found if each.is_dated == said) for said in (True, False)
+    )
+    assert f">{dated.date}</td>" in results_index([dated])
+    assert f">{undated.date} (last change)</td>" in results_index([undated])
+    assert f">{undated.commit} (last change)</td>" in results_index([undated])

@@ -77,7 +77,7 @@ def test_the_script_that_sorts_is_short():
 def test_the_check_finds_what_is_wrong_with_a_page(browser, tmp_path):  # noqa: F811
     (tmp_path / "bad.html").write_text(
         "<!doctype html><html lang='en'><title>x</title><main><h1>x</h1><img src='data:,'>"
-        "<p style='width: 500px'>wide</p><p style='color: #ccc'>pale</p></main>"
+        "<p style='width: 1500px'>wide</p><p style='color: #ccc'>pale</p></main>"
         "<script src='http://127.0.0.1:9/x.js'></script><script>nothing()</script>"
     )
     page = browser.new_page()
@@ -86,6 +86,7 @@ def test_the_check_finds_what_is_wrong_with_a_page(browser, tmp_path):  # noqa: 
     page.close()
     assert any(fault.startswith("axe image-alt (critical)") for fault in seen)
     assert any(fault.startswith("dark: axe color-contrast") for fault in seen)
+    assert "is 228 pixels too wide for a desk" in seen
     assert any("pixels too wide for a phone" in fault for fault in seen)
     assert "asks for http://127.0.0.1:9/x.js" in told
     assert any("nothing is not defined" in fault for fault in told)

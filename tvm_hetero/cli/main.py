@@ -15,7 +15,7 @@ import warnings
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
@@ -46,6 +46,15 @@ class Verbs(TyperGroup):
         """The verbs with a line each, as the help shows them; none is loaded."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """What a shell offers while a verb is typed: its name and line; none is loaded."""
+        loaded = self.commands
+        self.commands = {name: TyperCommand(name, short_help=line) for name, line in VERBS.items()}
+        try:
+            return list(super().shell_complete(ctx, incomplete))
+        finally:
+            self.commands = loaded
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Accept ``--debug`` after the verb too, where people who need it will add it."""

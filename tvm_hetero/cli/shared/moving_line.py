@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
+from tvm_hetero.cli.shared.phase_log import words_left
+
 # Columns of the bar, of all but the text, and of the text.
 _BAR = 10
 _REST = 52
@@ -67,11 +69,4 @@ def time_left(task: Any) -> str:
     if task.total is not None:
         left = task.time_remaining
         return f"about {left:.0f} s left" if left else ""
-    elapsed, most, usual = task.elapsed or 0.0, task.fields["most"], task.fields["usual"]
-    if most is not None:
-        return f"at most {max(0.0, most - elapsed):.0f} s left"
-    if usual is None:
-        return ""
-    if elapsed > usual:
-        return f"{usual:.0f} s the last time"
-    return f"about {usual - elapsed:.0f} s left"
+    return words_left(task.elapsed or 0.0, task.fields["most"], task.fields["usual"])

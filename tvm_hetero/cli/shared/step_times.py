@@ -1,7 +1,7 @@
 """How long steps took the last time, for those that have no parts to count.
 
-As ninja's log does for its estimates. Read and written only where somebody looks on; a file that
-says nonsense, or cannot be written, says nothing.
+As ninja's log does for its estimates. Read and written only where somebody looks on, or a log is
+told of the step; a file that says nonsense, or cannot be written, says nothing.
 """
 
 from __future__ import annotations
