@@ -28,3 +28,22 @@ def rule_table(rows: Sequence[Row]) -> str:
         lines.append([f"{load}, {len(own)} questions", *cells, percent(gap), f"{longest:.0f}"])
     heads = [f"below {name}" for name in names]
     return table(["price, less", *heads, "largest gap", "longest, s of CPU"], lines)
+
+
+def day_table(rows: Sequence[Row]) -> str:
+    """What a day costs by each policy, and how much less sharing by the hour is."""
+    lines = []
+    for row in rows:
+        own = row["policies"]
+        prices = [each.get("price") for each in own.values()]
+        ours = own["shared, by the hour"]
+        less = [
+            f"{100 * (1 - ours['price'] / price):.0f} %" if price else "-" for price in prices[:3]
+        ]
+        lines.append([
+            f"{row['day']} {row['seed']}", *(f"{p:.2f}" if p else "-" for p in prices),
+            *less, percent(ours["gap"]), str(ours["together"]),
+        ])  # fmt: skip
+    heads = ["a model each, peak", "a model each, hourly", "shared, peak", "shared, hourly"]
+    below = ["below each, peak", "below each, hourly", "below shared, peak"]
+    return table(["price of a day", *heads, *below, "gap", "live together"], lines)
