@@ -30,6 +30,23 @@ def rule_table(rows: Sequence[Row]) -> str:
     return table(["price, less", *heads, "largest gap", "longest, s of CPU"], lines)
 
 
+def room_table(rows: Sequence[Row]) -> str:
+    """How far below each rule anyone could be, in the mean: were machines divided at will."""
+    answered = [row for row in rows if "price" in row]
+    names = list(answered[0]["rules"])
+    lines = []
+    for load, own in by(answered, "load").items():
+        cells = []
+        for name in names:
+            known = [r for r in own if r["rules"][name] is not None]
+            most = [1 - r["divided"] / r["rules"][name] for r in known]
+            cells.append(f"{100 * statistics.fmean(most):.1f} % ({len(known)})" if most else "-")
+        ours = statistics.fmean(1 - r["divided"] / r["price"] for r in own)
+        lines.append([f"{load}, {len(own)} questions", *cells, percent(ours)])
+    heads = [f"below {name}" for name in names]
+    return table(["at most", *heads, "below ours"], lines)
+
+
 def day_table(rows: Sequence[Row]) -> str:
     """What a day costs by each policy, and how much less sharing by the hour is."""
     lines = []

@@ -18,7 +18,7 @@ def test_choose_small():
     rows = choose.main(["--small"])
     assert [row["load"] for row in rows] == ["poisson", "maf-like"]
     for row in rows:
-        assert row["bound"] <= row["price"] and row["gap"] <= 0.02
+        assert row["divided"] <= row["bound"] <= row["price"] and row["gap"] <= 0.02
         assert row["strain"] <= 1
         assert all(price >= row["bound"] for price in row["rules"].values() if price is not None)
 
