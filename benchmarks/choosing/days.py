@@ -34,7 +34,7 @@ _MODELS = (
     ("resnet152", 0.400),
 )
 _AVAILABLE = {"t4": 6, "l4": 4, "a100-40": 1}
-_PEAK = 1500.0
+_PEAK = 2500.0
 
 
 def draw_day(kind: str, seed: int, *, small: bool = False) -> SharingRequest:
@@ -51,12 +51,12 @@ def draw_day(kind: str, seed: int, *, small: bool = False) -> SharingRequest:
         if kind == "unsteady":
             curve = _disturbed(curve, random)
         rates = tuple(round(float(peak) * part, 3) for part in curve)
-        network = ModelVariant(model, 0.0, model, "float16")
+        network = ModelVariant(model, 0.0, model, "float32")
         asked.append(SharedModel(network, (SloLimit("latency", 99, limit),), rates))
     available = {"t4": 2, "l4": 1} if small else _AVAILABLE
     offers = tuple(SharedMachine(offer, start=120.0) for offer in machines(available))
     return SharingRequest(
-        tuple(asked), offers, (1, 8) if small else (1, 4, 16), 2.0 if small else 4.0,
+        tuple(asked), offers, (1, 8) if small else (1, 4, 16), 2.0 if small else 3.0,
         f"{kind} {seed}", seed,
     )  # fmt: skip
 

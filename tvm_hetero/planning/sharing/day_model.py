@@ -4,7 +4,7 @@
                 + sum over t, i, j of  load v[t,i,j]
     subject to  sum over g of  z[t,j,g] = y[t,j]                       one mode      -> `_modes`
                 x[t,i,j] <= sum over g that i may live in of  z[t,j,g]               -> `_modes`
-                sum over i of  x[t,i,j] <= 1 where z[t,j,g], g alone                 -> `_modes`
+                sum over i of  x[t,i,j] <= sum over g of  (1 if alone, else all) z[t,j,g]  `_modes`
                 sum over i of  s[t,i,j,g] <= PARTS z[t,j,g]                          -> `_time`
                 sum over g of  s[t,i,j,g] <= PARTS x[t,i,j]        a home            -> `_time`
                 sum over j, g of  c[g,i] s[t,i,j,g] >= PARTS need[t][i]              -> `_serve`
@@ -79,9 +79,9 @@ class DayModel:
         living = sum(self.x[t, i, j] for i in models)
         # A machine that is on has somebody; alone it has one.
         self.model.add(living >= self.y[t, j])
-        for g, mode in enumerate(modes):
-            if mode.alone or not self.policy.shared:
-                self.model.add(living <= 1).only_enforce_if(self.z[t, j, g])
+        many = len(models) if self.policy.shared else 1
+        most = [1 if mode.alone else many for mode in modes]
+        self.model.add(living <= sum(m * self.z[t, j, g] for g, m in enumerate(most)))
 
     def _time(self, t: int, j: int, m: int) -> None:
         """The parts of a machine's time."""
