@@ -6,7 +6,6 @@ Names of files are relative to the document's folder.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
 from tvm_hetero import zoo
@@ -166,19 +165,27 @@ def read_machine(row: Fields, folder: Path) -> MachineOffer:
     platform = Platform.load(folder / given) if given.endswith(_FILES) else zoo.platform(given)
     if "devices" in row:
         platform = keep_devices(platform, row.names("devices"), row.at("devices"))
-    clocked = Counter(d.level_of for d in platform.devices if d.level_of is not None)
-    for name in (name for name, count in clocked.items() if count > 1):
-        raise UsageError(
-            f"{row.at('platform')}: {quote(name)} has frequency levels, which a choice would pay "
-            "for as devices of their own; name one of them in 'devices'"
-        )
     idle, busy = _optional(row, "idle_watts"), _optional(row, "busy_watts")
     if (idle is None) != (busy is None) or (idle or 0.0) > (busy or 0.0):
         refuse(dict(row.data), row.where, "both watts or none, 'idle_watts' not above 'busy_watts'")
+    for name in several_levels(platform) if busy is not None else ():
+        raise UsageError(
+            f"{row.at('busy_watts')}: {quote(name)} has frequency levels, each with watts of its "
+            "own; leave these out, or name one level in 'devices'"
+        )
     return MachineOffer(
         row.name("name"), platform, row.integer("available", least=1, most=MOST_MACHINES),
         _optional(row, "price"), idle, busy,
     )  # fmt: skip
+
+
+def several_levels(platform: Platform) -> dict[str, tuple[str, ...]]:
+    """The names of a device's frequency levels, of each device that has several of them here."""
+    levels: dict[str, tuple[str, ...]] = {}
+    for device in platform.devices:
+        if device.level_of is not None:
+            levels[device.level_of] = (*levels.get(device.level_of, ()), device.name)
+    return {name: own for name, own in levels.items() if len(own) > 1}
 
 
 def keep_devices(platform: Platform, names: tuple[str, ...], where: str) -> Platform:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.planning.choosing.arrivals import UNITS, draw_requests
+from tvm_hetero.planning.choosing.format import several_levels
 from tvm_hetero.planning.choosing.rate import capacity_of
 from tvm_hetero.planning.choosing.replica_plan import (
     ReplicaOption,
@@ -41,6 +42,7 @@ from tvm_hetero.planning.sharing.request import SharedMachine, SharedModel, Shar
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.deadline import Deadline, check_left
+from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import format_seconds
 
 # Requests that are drawn to rate a model, and of SLOs the parts that are tried as quanta.
@@ -124,6 +126,11 @@ def _check(request: SharingRequest) -> None:
     for machine in request.machines:
         if price_of(machine.offer) is None:
             raise UsageError(f"machine {machine.offer.name!r} has no price; give 'price', an hour")
+        for name in several_levels(machine.offer.platform):
+            raise UsageError(
+                f"machine {machine.offer.name!r}: {quote(name)} has frequency levels, and nothing "
+                "is gained by a lower one where prices count; name one of them in 'devices'"
+            )
     for model in request.models:
         if is_decoder(model.network):
             raise UsageError(
