@@ -8,8 +8,8 @@ from itertools import combinations, product
 
 from tvm_hetero.planning.sharing.problem import (
     MachineMode,
-    Policy,
     SharedKind,
+    SharingPolicy,
     SharingProblem,
 )
 
@@ -38,7 +38,7 @@ def random_day(seed: int) -> SharingProblem:
     return SharingProblem(("a", "b"), tuple(kinds), need, PARTS)
 
 
-def cheapest_day(problem: SharingProblem, policy: Policy) -> int | None:
+def cheapest_day(problem: SharingProblem, policy: SharingPolicy) -> int | None:
     """What the cheapest day costs; None if there is none."""
     hours = len(problem.need)
     ways = list(standings(problem, policy))
@@ -63,7 +63,7 @@ def cheapest_day(problem: SharingProblem, policy: Policy) -> int | None:
     return best
 
 
-def standings(problem: SharingProblem, policy: Policy) -> Iterator[Standing]:
+def standings(problem: SharingProblem, policy: SharingPolicy) -> Iterator[Standing]:
     """All that may stand on the machines in an hour, whatever is asked."""
     every = []
     for m in problem.machines:

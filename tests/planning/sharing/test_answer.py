@@ -13,7 +13,7 @@ from tvm_hetero.planning.choosing.request import SloLimit
 from tvm_hetero.planning.sharing import SharedMachine, SharedModel, SharingRequest, share
 from tvm_hetero.planning.sharing.answer import find_day
 from tvm_hetero.planning.sharing.judge import judge
-from tvm_hetero.planning.sharing.problem import ALONE, MachineHour, Policy
+from tvm_hetero.planning.sharing.problem import ALONE, MachineHour, SharingPolicy
 from tvm_hetero.planning.sharing.rating import RatedSharing, rate_sharing
 from tvm_hetero.planning.sharing.replay import replay_day, serve_machine
 from tvm_hetero.solvers import Deadline, Options
@@ -130,5 +130,5 @@ def test_models_that_fit_only_one_by_one_do_not_live_together() -> None:
     case = rated(request)
     tight = tuple(replace(kind, rooms=(3,), sizes=((2,), (2,))) for kind in case.problem.kinds)
     case = replace(case, problem=replace(case.problem, kinds=tight))
-    day = find_day(case, "shared", Policy(), _PROGRAM)
+    day = find_day(case, "shared", SharingPolicy(), _PROGRAM)
     assert all(len(each.parts) <= 1 for hour in day.plan for each in hour)

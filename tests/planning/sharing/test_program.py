@@ -15,8 +15,8 @@ from tvm_hetero.planning.sharing.problem import (
     DayPlan,
     MachineHour,
     MachineMode,
-    Policy,
     SharedKind,
+    SharingPolicy,
     SharingProblem,
 )
 from tvm_hetero.planning.sharing.program import solve_day
@@ -25,7 +25,7 @@ from tvm_hetero.solvers import Options
 _OPTIONS = Options(10.0, deadline=60.0)
 
 
-def check_against_all(seed: int, policy: Policy) -> bool:
+def check_against_all(seed: int, policy: SharingPolicy) -> bool:
     """Whether there is a day; if so it is the cheapest of all, and its bound is its price."""
     problem = random_day(seed)
     least = cheapest_day(problem, policy)
@@ -47,7 +47,7 @@ def test_no_day_is_cheaper_than_the_programs(policy: str) -> None:
 def test_hours_alone_are_never_dearer_than_in_a_day() -> None:
     found = 0
     for seed in range(30):
-        problem, policy = random_day(seed), Policy()
+        problem, policy = random_day(seed), SharingPolicy()
         try:
             hours = HourTable(problem, policy).look_up(problem.need, _OPTIONS)
             day = solve_day(problem, policy, _OPTIONS)
@@ -62,7 +62,7 @@ def test_hours_alone_are_never_dearer_than_in_a_day() -> None:
 
 def test_an_hour_between_two_of_one_price_needs_no_program() -> None:
     problem = day_of_two()
-    table = HourTable(problem, Policy())
+    table = HourTable(problem, SharingPolicy())
     table.look_up([(1, 1), (9, 1)], _OPTIONS)
     known = len(table.known)
     hours = table.look_up([(5, 1)], Options(1e-6, deadline=1e-6))
@@ -127,6 +127,6 @@ def test_the_judge_sees_who_has_no_room_beside_whom_it_follows() -> None:
 
 def test_the_judge_holds_a_policy_to_its_word() -> None:
     with pytest.raises(SolverFault, match="something has moved"):
-        judge(day_of_two(), PLAN, Policy(moving=False))
+        judge(day_of_two(), PLAN, SharingPolicy(moving=False))
     with pytest.raises(SolverFault, match="is for one"):
-        judge(day_of_two(), PLAN, Policy(shared=False))
+        judge(day_of_two(), PLAN, SharingPolicy(shared=False))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from tvm_hetero.errors import InfeasibleError, SolverFault
 from tvm_hetero.planning.sharing.hours import HourTable
 from tvm_hetero.planning.sharing.judge import judge
-from tvm_hetero.planning.sharing.problem import MONEY, POLICIES, RATE, DayPlan, Policy
+from tvm_hetero.planning.sharing.problem import MONEY, POLICIES, RATE, DayPlan, SharingPolicy
 from tvm_hetero.planning.sharing.program import SharedDay, solve_day
 from tvm_hetero.planning.sharing.rating import RatedSharing, needs, rate_sharing
 from tvm_hetero.planning.sharing.replay import PlayedModel, replay_day
@@ -133,7 +133,11 @@ def share(
 
 
 def find_day(
-    case: RatedSharing, name: str, policy: Policy, program: Options, ends: Deadline | None = None
+    case: RatedSharing,
+    name: str,
+    policy: SharingPolicy,
+    program: Options,
+    ends: Deadline | None = None,
 ) -> PlayedDay:
     """The cheapest day of a policy that keeps every SLO when it is played.
 

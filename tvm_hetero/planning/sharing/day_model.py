@@ -21,13 +21,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import InfeasibleError
-from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, Policy, SharingProblem
+from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, SharingPolicy, SharingProblem
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 
-def no_day(policy: Policy) -> InfeasibleError:
+def no_day(policy: SharingPolicy) -> InfeasibleError:
     """The error for a load that is proven to be too much."""
     how = "" if policy.shared else " with one model each"
     return InfeasibleError(
@@ -40,7 +40,7 @@ def no_day(policy: Policy) -> InfeasibleError:
 class DayModel:
     """The model of the head of this file; a day of one hour has no moves."""
 
-    def __init__(self, problem: SharingProblem, policy: Policy) -> None:
+    def __init__(self, problem: SharingProblem, policy: SharingPolicy) -> None:
         from ortools.sat.python import cp_model
 
         self.problem, self.policy = problem, policy

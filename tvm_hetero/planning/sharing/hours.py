@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tvm_hetero.planning.sharing.day_model import DayModel, no_day
-from tvm_hetero.planning.sharing.problem import MachineHour, Policy, SharingProblem
+from tvm_hetero.planning.sharing.problem import MachineHour, SharingPolicy, SharingProblem
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.util.search_clock import now
@@ -43,7 +43,7 @@ class HourTable:
     """What is known of hours by what is needed, for one policy."""
 
     problem: SharingProblem
-    policy: Policy
+    policy: SharingPolicy
     known: dict[Need, HourAlone] = field(default_factory=dict)
 
     def look_up(self, needs: Sequence[Need], options: Options) -> list[HourAlone]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tvm_hetero.errors import SolverFault
-from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, Policy, SharingProblem
+from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, SharingPolicy, SharingProblem
 
 
-def judge(problem: SharingProblem, plan: DayPlan, policy: Policy | None = None) -> int:
+def judge(problem: SharingProblem, plan: DayPlan, policy: SharingPolicy | None = None) -> int:
     """What a plan costs a day, in millionths.
 
     Raises
@@ -20,7 +20,7 @@ def judge(problem: SharingProblem, plan: DayPlan, policy: Policy | None = None) 
     SolverFault
         If it breaks a rule of the problem or the policy; says which one, first.
     """
-    policy = policy or Policy()
+    policy = policy or SharingPolicy()
     if len(plan) != len(problem.need):
         raise SolverFault(f"sharing: {len(plan)} hours of {len(problem.need)} are planned")
     for t, hour in enumerate(plan):
@@ -40,7 +40,7 @@ def _refuse(t: int, faults: Iterator[str]) -> None:
 
 
 def _hour_faults(
-    problem: SharingProblem, hour: tuple[MachineHour, ...], policy: Policy
+    problem: SharingProblem, hour: tuple[MachineHour, ...], policy: SharingPolicy
 ) -> Iterator[str]:
     """Each machine is there once, in a mode of its own that its models may live in."""
     machines = problem.machines

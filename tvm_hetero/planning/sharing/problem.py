@@ -113,7 +113,7 @@ DayPlan = tuple[tuple[MachineHour, ...], ...]
 
 
 @dataclass(frozen=True)
-class Policy:
+class SharingPolicy:
     """What else is asked of a plan.
 
     Attributes
@@ -127,16 +127,11 @@ class Policy:
 
 
 POLICIES = {
-    "one machine a model, for the peak": Policy(shared=False, moving=False),
-    "one machine a model, by the hour": Policy(shared=False),
-    "shared, for the peak": Policy(moving=False),
-    "shared, by the hour": Policy(),
+    "one machine a model, for the peak": SharingPolicy(shared=False, moving=False),
+    "one machine a model, by the hour": SharingPolicy(shared=False),
+    "shared, for the peak": SharingPolicy(moving=False),
+    "shared, by the hour": SharingPolicy(),
 }
-
-
-def residents(hour: Sequence[MachineHour]) -> set[tuple[int, int]]:
-    """Who lives where in an hour: pairs of a model and a machine."""
-    return {(i, each.machine) for each in hour for i in each.parts}
 
 
 def on(hour: Sequence[MachineHour]) -> set[int]:

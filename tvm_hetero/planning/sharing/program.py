@@ -21,7 +21,7 @@ from tvm_hetero.planning.sharing.chain import chain_hours
 from tvm_hetero.planning.sharing.day_model import DayModel, no_day
 from tvm_hetero.planning.sharing.hours import HourTable, is_below
 from tvm_hetero.planning.sharing.judge import judge
-from tvm_hetero.planning.sharing.problem import DayPlan, Policy, SharingProblem
+from tvm_hetero.planning.sharing.problem import DayPlan, SharingPolicy, SharingProblem
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget, run
 from tvm_hetero.util.search_clock import now
@@ -45,7 +45,7 @@ class SharedDay:
 
 
 def solve_day(
-    problem: SharingProblem, policy: Policy, options: Options, table: HourTable | None = None
+    problem: SharingProblem, policy: SharingPolicy, options: Options, table: HourTable | None = None
 ) -> SharedDay:
     """The cheapest day of a policy that was found, with its bound.
 
@@ -69,7 +69,7 @@ def solve_day(
     return _search(problem, policy, options, [hour.floor for hour in hours], start)
 
 
-def _taken(problem: SharingProblem, policy: Policy, plan: DayPlan) -> SharedDay | None:
+def _taken(problem: SharingProblem, policy: SharingPolicy, plan: DayPlan) -> SharedDay | None:
     """A day to begin from; None where the judge does not take it (weights that have no room)."""
     try:
         return SharedDay(plan, judge(problem, plan, policy), 0)
@@ -79,7 +79,7 @@ def _taken(problem: SharingProblem, policy: Policy, plan: DayPlan) -> SharedDay 
 
 def _search(
     problem: SharingProblem,
-    policy: Policy,
+    policy: SharingPolicy,
     options: Options,
     floors: list[int],
     start: SharedDay | None = None,
@@ -108,7 +108,7 @@ def _search(
     return replace(found, bound=min(found.value, bound))
 
 
-def _standing_day(problem: SharingProblem, policy: Policy, options: Options) -> SharedDay:
+def _standing_day(problem: SharingProblem, policy: SharingPolicy, options: Options) -> SharedDay:
     """Nothing moves: the hours that are below no other one decide, and tell the others' time."""
     needs = list(dict.fromkeys(problem.need))
     top = [n for n in needs if not any(n != other and is_below(n, other) for other in needs)]
