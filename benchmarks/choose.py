@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.choosing.cases import question
+from benchmarks.choosing.divided import divided_bound
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import LOADS
 from benchmarks.documents import write_document
@@ -98,6 +99,7 @@ def choice_row(
         "price": ours.price,
         "bound": ours.bound,
         "gap": ours.gap,
+        "divided": divided_bound(case),
         "accuracy": ours.accuracy,
         "watts": ours.watts,
         "machines": _machines(ours),

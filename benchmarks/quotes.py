@@ -85,6 +85,7 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
         DOCS / "choosing.md": [choosing.rule_table(read_rows(RESULTS / "choose.json"))],
+        DOCS / "sharing.md": [choosing.day_table(read_rows(RESULTS / "share_machines.json"))],
         DOCS / "pim.md": [pim.pim_table(read_rows(RESULTS / "pim.json"))],
         DOCS / "chiplets.md": chiplets.tables(read_rows(RESULTS / "chiplets.json")),
         DOCS / "precision.md": [

@@ -18,6 +18,7 @@ from tvm_hetero import errors
 from tvm_hetero.check import check_schedule
 from tvm_hetero.planning.choosing import parse_choice_request
 from tvm_hetero.planning.helix import judge, parse_layer_flow, parse_layer_layout
+from tvm_hetero.planning.sharing import parse_sharing_request
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.schedule import Schedule
@@ -47,6 +48,12 @@ def blocks(text: str, language: str) -> list[str]:
 
 def documented_problem() -> Problem:
     return Problem.from_dict(parse_document(blocks(FORMATS, "json")[0], "docs"))
+
+
+def test_the_shared_day_example_is_read() -> None:
+    (text,) = [each for each in blocks(FORMATS, "yaml") if "sharing-request/1" in each]
+    request = parse_sharing_request(parse_document(text, "docs", as_yaml=True))
+    assert request.hours == 6 and request.seconds == 20 and request.models[0].rates[0] == 36.0
 
 
 def test_the_layer_flow_example_is_read_and_its_layout_judged() -> None:

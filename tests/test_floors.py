@@ -69,7 +69,7 @@ WINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "online": (("",), ("policies", "record"), ("live",), ("comparison",)),
     "pipeline": (("precision",), ("",)),
-    "planning": (("helix", "power"), ("",), ("choosing",)),
+    "planning": (("helix", "power"), ("",), ("choosing",), ("sharing",)),
     "report": (("", "schedule"), ("explorer",), ("online", "planning", "run")),
     "serve": (
         ("core",), ("scheduling",), ("scheduling.policies",), ("text",), ("models",),

@@ -28,3 +28,39 @@ def rule_table(rows: Sequence[Row]) -> str:
         lines.append([f"{load}, {len(own)} questions", *cells, percent(gap), f"{longest:.0f}"])
     heads = [f"below {name}" for name in names]
     return table(["price, less", *heads, "largest gap", "longest, s of CPU"], lines)
+
+
+def room_table(rows: Sequence[Row]) -> str:
+    """How far below each rule anyone could be, in the mean: were machines divided at will."""
+    answered = [row for row in rows if "price" in row]
+    names = list(answered[0]["rules"])
+    lines = []
+    for load, own in by(answered, "load").items():
+        cells = []
+        for name in names:
+            known = [r for r in own if r["rules"][name] is not None]
+            most = [1 - r["divided"] / r["rules"][name] for r in known]
+            cells.append(f"{100 * statistics.fmean(most):.1f} % ({len(known)})" if most else "-")
+        ours = statistics.fmean(1 - r["divided"] / r["price"] for r in own)
+        lines.append([f"{load}, {len(own)} questions", *cells, percent(ours)])
+    heads = [f"below {name}" for name in names]
+    return table(["at most", *heads, "below ours"], lines)
+
+
+def day_table(rows: Sequence[Row]) -> str:
+    """What a day costs by each policy, and how much less sharing by the hour is."""
+    lines = []
+    for row in rows:
+        own = row["policies"]
+        prices = [each.get("price") for each in own.values()]
+        ours = own["shared, by the hour"]
+        less = [
+            f"{100 * (1 - ours['price'] / price):.0f} %" if price else "-" for price in prices[:3]
+        ]
+        lines.append([
+            f"{row['day']} {row['seed']}", *(f"{p:.2f}" if p else "-" for p in prices),
+            *less, percent(ours["gap"]), str(ours["together"]),
+        ])  # fmt: skip
+    heads = ["a model each, peak", "a model each, hourly", "shared, peak", "shared, hourly"]
+    below = ["below each, peak", "below each, hourly", "below shared, peak"]
+    return table(["price of a day", *heads, *below, "gap", "live together"], lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from benchmarks import choose
+from benchmarks import choose, share_machines
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import draw_load
 from benchmarks.quoted.choosing import rule_table
@@ -18,7 +18,7 @@ def test_choose_small():
     rows = choose.main(["--small"])
     assert [row["load"] for row in rows] == ["poisson", "maf-like"]
     for row in rows:
-        assert row["bound"] <= row["price"] and row["gap"] <= 0.02
+        assert row["divided"] <= row["bound"] <= row["price"] and row["gap"] <= 0.02
         assert row["strain"] <= 1
         assert all(price >= row["bound"] for price in row["rules"].values() if price is not None)
 
@@ -58,3 +58,13 @@ def test_no_rule_is_cheaper_and_all_are_played() -> None:
             assert theirs.price >= ours.price or theirs.need != ours.need
             assert all(each.holds for each in theirs.played)
     assert found > 8
+
+
+def test_the_committed_days_are_judged_and_sharing_by_the_hour_is_the_cheapest():
+    rows = read_rows(share_machines.RESULTS)
+    assert rows
+    for row in rows:
+        days = row["policies"].values()
+        assert all(day["bound"] <= day["price"] and day["strain"] <= 1 for day in days)
+        ours = row["policies"]["shared, by the hour"]
+        assert ours["gap"] <= 0.02 and ours["price"] == min(day["price"] for day in days)

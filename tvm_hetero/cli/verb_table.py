@@ -29,6 +29,7 @@ VERBS = {
     "place-layers": "Place a model's layers on many unlike nodes (without TVM).",
     "power": "Plan a throughput problem under watts (without TVM).",
     "choose": "Choose what to run a model on (without TVM).",
+    "share": "Share machines among models over a day (without TVM).",
     "simulate": "Play a service on a plan (without TVM).",
     "schedule": "Solve a scheduling problem (without TVM).",
     "check": "Say whether a schedule is valid.",

@@ -2,7 +2,7 @@
 
 A token is sent to `chosen` of `experts` experts. Which ones is known only at run time, so a group
 of a layer's experts is one task that every token may reach: its work is what it does on average,
-and of its weights n tokens read the expected part (see `Work.share`). Shapes:
+and of its weights n tokens read the expected part (`share` of its work). Shapes:
     mixtral-8x7b    A. Jiang et al., arXiv 2401.04088, Table 1 (47B parameters, 13B active)
     mixtral-8x22b   Mistral AI, Cheaper, Better, Faster, Stronger, April 2024, and its configuration
                     file (141B, 39B active)

@@ -125,14 +125,17 @@ WRONG: list[tuple[str, Any, type[HeteroError], str]] = [
 ]
 
 
-def test_levels_are_not_paid_for_as_devices(tmp_path: Path) -> None:
+def test_levels_are_chosen_among_unless_the_machines_watts_hide_them(tmp_path: Path) -> None:
     levels = [{"name": "low", "speed": 0.5, "watts": 3}, {"name": "high", "speed": 1, "watts": 9}]
     row = {"name": "cpu", "target": "llvm", "peak_flops": 1e9, "bandwidth": 1e9, "levels": levels}
     document = {"format": "tvm-hetero/platform/1", "name": "clocked", "devices": [row]}
     (tmp_path / "clocked.json").write_text(json.dumps(document))
     given = copy.deepcopy(DOCUMENT)
     given["machines"][0] = {"name": "m", "platform": "clocked.json", "available": 1}
-    with pytest.raises(UsageError, match="'cpu' has frequency levels"):
+    (machine,) = parse_choice_request(given, folder=tmp_path).machines
+    assert machine.platform.names == ("cpu.low", "cpu.high")
+    given["machines"][0] |= {"idle_watts": 1, "busy_watts": 9}
+    with pytest.raises(UsageError, match="'cpu' has frequency levels, each with watts of its own"):
         parse_choice_request(given, folder=tmp_path)
     given["machines"][0]["devices"] = ["cpu.low"]
     (machine,) = parse_choice_request(given, folder=tmp_path).machines

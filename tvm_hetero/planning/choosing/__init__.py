@@ -5,8 +5,8 @@
 >>> answer.choice.price, answer.choice.bound                                # doctest: +SKIP
 
 The files, in the order in which a question meets them: `request` (notation), `format`, `arrivals`,
-`replica_plan`, `steady`, `rate`, `options`, `program`, `play_choice`, `find_choice`, `front`,
-`neighbours`, `binding`, `answer`.
+`levels`, `replica_plan`, `steady`, `rate`, `options`, `program`, `play_choice`, `find_choice`,
+`front`, `neighbours`, `binding`, `answer`.
 """
 
 from __future__ import annotations

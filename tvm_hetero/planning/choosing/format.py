@@ -6,7 +6,6 @@ Names of files are relative to the document's folder.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
 from tvm_hetero import zoo
@@ -37,6 +36,12 @@ MOST_BATCH = 1024
 MOST_MACHINES = 100_000
 # Prices, watts and accuracies: the program counts them in whole parts of 64 bits.
 MOST_FIGURE = 1e6
+# Fields of a machine, required and optional ones, and of a network.
+MACHINE_KEYS = (
+    ("name", "platform", "available"),
+    ("devices", "price", "idle_watts", "busy_watts"),
+)
+NETWORK_KEYS = ("model", "parameters", "problems", "precision")
 _FILES = (".yaml", ".yml", ".json")
 
 
@@ -73,25 +78,34 @@ def parse_choice_request(
     if not seconds > 0:
         load.refuse("seconds", "seconds above 0")
     seed = load.integer("seed", 0, least=0, most=2**31 - 1)
-    machines = row.rows("machines", lambda each, at: _machine(each, at, folder), "machine")
+    machines = row.rows(
+        "machines", lambda each, at: read_machine(Fields(each, at, *MACHINE_KEYS), folder),
+        "machine",
+    )  # fmt: skip
     names = {machine.name for machine in machines}
     variants = row.rows("variants", lambda each, at: _variant(each, at, folder, names), "variant")
     classes = load.rows(
         "classes", lambda each, at: _class(each, at, folder, (seconds, seed)), "class"
     )
     for key, rows in (("variants", variants), ("machines", machines)):
-        _check_names(row, key, [each.name for each in rows])
-    _check_names(load, "classes", [each.name for each in classes])
-    batches = row.integers("batches", (1, 4, 16), least=1, distinct=True)
-    if not batches or max(batches) > MOST_BATCH:
-        row.refuse("batches", f"a list of sizes from 1 to {MOST_BATCH}")
+        check_distinct(row, key, [each.name for each in rows])
+    check_distinct(load, "classes", [each.name for each in classes])
     return ChoiceRequest(
         variants, machines, classes, row.choice("goal", GOALS, "price"),
-        _budget(row), seconds, tuple(sorted(batches)), row.text("name", "request"), seed,
+        _budget(row), seconds, read_batches(row), row.text("name", "request"), seed,
     )  # fmt: skip
 
 
-def _check_names(row: Fields, key: str, names: list[str]) -> None:
+def read_batches(row: Fields) -> tuple[int, ...]:
+    """The largest batches of plans, ``batches``, in order."""
+    batches = row.integers("batches", (1, 4, 16), least=1, distinct=True)
+    if not batches or max(batches) > MOST_BATCH:
+        row.refuse("batches", f"a list of sizes from 1 to {MOST_BATCH}")
+    return tuple(sorted(batches))
+
+
+def check_distinct(row: Fields, key: str, names: list[str]) -> None:
+    """Refuse rows of which there is none, or of which two have one name."""
     if not names or len(set(names)) < len(names):
         row.refuse(key, "a list of one or more, each with a name of its own")
 
@@ -113,10 +127,14 @@ def _optional(row: Fields, key: str) -> float | None:
 
 
 def _variant(data: object, where: str, folder: Path, machines: set[str]) -> ModelVariant:
-    row = Fields(data, where, ["name", "accuracy"],
-                 ["model", "parameters", "problems", "precision"])  # fmt: skip
+    row = Fields(data, where, ["name", "accuracy"], NETWORK_KEYS)
+    return read_network(row, folder, machines, _accuracy(row))
+
+
+def read_network(row: Fields, folder: Path, machines: set[str], accuracy: float) -> ModelVariant:
+    """A network of the zoo, or problems by the names of machines (`NETWORK_KEYS`)."""
     if ("model" in row) == ("problems" in row):
-        refuse(dict(row.data), where, "either 'model', a name of the zoo, or 'problems'")
+        refuse(dict(row.data), row.where, "either 'model', a name of the zoo, or 'problems'")
     model = row.name("model") if "model" in row else ""
     problems = {}
     for machine, file in row.mapping("problems", default={}).items():
@@ -129,7 +147,7 @@ def _variant(data: object, where: str, folder: Path, machines: set[str]) -> Mode
     if not all(isinstance(key, str) for key in parameters):
         row.refuse("parameters", "a mapping whose keys are names of parameters")
     return ModelVariant(
-        row.name("name"), _accuracy(row), model,
+        row.name("name"), accuracy, model,
         row.choice("precision", PRECISIONS, "float32"), parameters, problems,
     )  # fmt: skip
 
@@ -141,26 +159,33 @@ def _accuracy(row: Fields) -> float:
     return accuracy
 
 
-def _machine(data: object, where: str, folder: Path) -> MachineOffer:
-    row = Fields(data, where, ["name", "platform", "available"],
-                 ["devices", "price", "idle_watts", "busy_watts"])  # fmt: skip
+def read_machine(row: Fields, folder: Path) -> MachineOffer:
+    """A machine that can be had, of the fields in `MACHINE_KEYS`."""
     given = row.name("platform")
     platform = Platform.load(folder / given) if given.endswith(_FILES) else zoo.platform(given)
     if "devices" in row:
         platform = keep_devices(platform, row.names("devices"), row.at("devices"))
-    clocked = Counter(d.level_of for d in platform.devices if d.level_of is not None)
-    for name in (name for name, count in clocked.items() if count > 1):
-        raise UsageError(
-            f"{row.at('platform')}: {quote(name)} has frequency levels, which a choice would pay "
-            "for as devices of their own; name one of them in 'devices'"
-        )
     idle, busy = _optional(row, "idle_watts"), _optional(row, "busy_watts")
     if (idle is None) != (busy is None) or (idle or 0.0) > (busy or 0.0):
-        refuse(dict(row.data), where, "both watts or none, 'idle_watts' not above 'busy_watts'")
+        refuse(dict(row.data), row.where, "both watts or none, 'idle_watts' not above 'busy_watts'")
+    for name in several_levels(platform) if busy is not None else ():
+        raise UsageError(
+            f"{row.at('busy_watts')}: {quote(name)} has frequency levels, each with watts of its "
+            "own; leave these out, or name one level in 'devices'"
+        )
     return MachineOffer(
         row.name("name"), platform, row.integer("available", least=1, most=MOST_MACHINES),
         _optional(row, "price"), idle, busy,
     )  # fmt: skip
+
+
+def several_levels(platform: Platform) -> dict[str, tuple[str, ...]]:
+    """The names of a device's frequency levels, of each device that has several of them here."""
+    levels: dict[str, tuple[str, ...]] = {}
+    for device in platform.devices:
+        if device.level_of is not None:
+            levels[device.level_of] = (*levels.get(device.level_of, ()), device.name)
+    return {name: own for name, own in levels.items() if len(own) > 1}
 
 
 def keep_devices(platform: Platform, names: tuple[str, ...], where: str) -> Platform:
@@ -199,7 +224,7 @@ def _class(data: object, where: str, folder: Path, drawn: tuple[float, int]) -> 
         requests, rate = _drawn(row, *drawn)
     accuracy = _accuracy(row) if "accuracy" in row else 0.0
     own = _trace_seconds(requests) if "trace" in row else None
-    return RequestClass(row.name("name"), requests, _slo(row), accuracy, own, rate)
+    return RequestClass(row.name("name"), requests, read_slo(row), accuracy, own, rate)
 
 
 def _trace_seconds(requests: tuple[ServiceRequest, ...]) -> float | None:
@@ -236,7 +261,8 @@ def _lengths(row: Fields, key: str) -> Lengths:
     return Lengths("fixed", check_integer(value, row.where, key, least=1))
 
 
-def _slo(row: Fields) -> tuple[SloLimit, ...]:
+def read_slo(row: Fields) -> tuple[SloLimit, ...]:
+    """The limits of ``slo``, one or more."""
     slo = row.fields("slo", (), FIGURES)
     limits: list[SloLimit] = []
     for figure in FIGURES:

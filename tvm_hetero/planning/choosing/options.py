@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import InfeasibleError, UsageError
+from tvm_hetero.planning.choosing.levels import at_levels
 from tvm_hetero.planning.choosing.rate import capacity_of, most_share
 from tvm_hetero.planning.choosing.replica_plan import (
     ReplicaOption,
@@ -115,12 +116,12 @@ def plan_options(
     """
     found = []
     for variant in request.variants:
-        for machine in request.machines:
+        for machine in (way for offer in request.machines for way in at_levels(offer)):
             if tell is not None:
-                tell(f"{variant.name} on {machine.name}")
+                tell(f"{variant.name} on {machine.label}")
             for batch in request.batches:
                 check_left(
-                    options.ends, "choose", f"before {variant.name} on {machine.name} is planned"
+                    options.ends, "choose", f"before {variant.name} on {machine.label} is planned"
                 )
                 try:
                     found.append(plan_replica(variant, machine, batch, options))
@@ -168,10 +169,10 @@ def _rate_group(
     """The options of one variant and machine for class k, the most promising first."""
     served = request.classes[k]
     _check_context(served, group[0])
-    bounds = {option.batch: most_share(option, served, request.seconds) for option in group}
+    bounds = {option.name: most_share(option, served, request.seconds) for option in group}
     kept: list[RatedOption] = []
-    for option in sorted(group, key=lambda each: (-bounds[each.batch], -each.batch)):
-        bound = bounds[option.batch]
+    for option in sorted(group, key=lambda each: (-bounds[each.name], -each.batch)):
+        bound = bounds[option.name]
         if bound == 0:
             continue  # even a lone request takes longer than the SLO allows
         better = [each for each in kept if each.capacity >= bound]

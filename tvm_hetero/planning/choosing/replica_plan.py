@@ -64,7 +64,7 @@ class ReplicaOption:
     @property
     def name(self) -> str:
         """``resnet50 on t4, batches of 16``."""
-        return f"{self.variant.name} on {self.machine.name}, batches of {self.batch}"
+        return f"{self.variant.name} on {self.machine.label}, batches of {self.batch}"
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ class MachineOffer:
     available : how many may be had.
     price : of one, an hour; None: nobody knows.
     idle_watts, busy_watts : of the whole machine; None: the sums of its devices' own figures.
+    level : the frequency level that it runs at, where it has several (`levels`).
     """
 
     name: str
@@ -68,6 +69,12 @@ class MachineOffer:
     price: float | None = None
     idle_watts: float | None = None
     busy_watts: float | None = None
+    level: str = ""
+
+    @property
+    def label(self) -> str:
+        """``laptop``, or ``laptop at big.low``."""
+        return f"{self.name} at {self.level}" if self.level else self.name
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def replica_rows(request: ChoiceRequest, choice: MachineChoice) -> list[list[str
         [
             request.classes[rated.served].name,
             rated.option.variant.name,
-            rated.option.machine.name,
+            rated.option.machine.label,
             str(count),
             f"up to {rated.option.batch}",
             f"{100 * rated.capacity / UNITS:.3g} % at most",
@@ -161,7 +161,7 @@ def replica_words(request: ChoiceRequest, choice: MachineChoice) -> str:
     for rated, count in choice.replicas:
         option = rated.option
         words.setdefault(rated.served, []).append(
-            f"{count} x {option.variant.name} on {option.machine.name}"
+            f"{count} x {option.variant.name} on {option.machine.label}"
         )
     return "; ".join(
         f"{request.classes[k].name}: {' + '.join(w)}" for k, w in sorted(words.items())
@@ -259,6 +259,7 @@ def _replica_row(request: ChoiceRequest, rated: Any, count: int) -> dict[str, An
         "variant": option.variant.name,
         "precision": option.variant.precision,
         "machine": option.machine.name,
+        "level": option.machine.level,
         "replicas": count,
         "batch": option.batch,
         "carries": rated.capacity / UNITS,

@@ -1,0 +1,223 @@
+"""The day as an integer program: variables and rules, built for CP-SAT.
+
+    minimise    sum over t, j of  price y[t,j] + start a[t,j]
+                + sum over t, i, j of  load v[t,i,j]
+    subject to  sum over g of  z[t,j,g] = y[t,j]                       one mode      -> `_modes`
+                x[t,i,j] <= sum over g that i may live in of  z[t,j,g]               -> `_modes`
+                sum over i of  x[t,i,j] <= sum over g of  (1 if alone, else all) z[t,j,g]  `_modes`
+                sum over i of  s[t,i,j,g] <= PARTS z[t,j,g]                          -> `_time`
+                sum over g of  s[t,i,j,g] <= PARTS x[t,i,j]        a home            -> `_time`
+                sum over j, g of  c[g,i] s[t,i,j,g] >= PARTS need[t][i]              -> `_serve`
+                sum over j of  x[t,i,j] >= need[t][i] / (the largest c), rounded up  -> `_serve`
+                sum over i of  size w[t,i,j] <= room;  w >= x[t], w >= x[t-1]        -> `_memory`
+                a[t,j] >= y[t,j] - y[t-1,j],  v[t,i,j] >= x[t,i,j] - x[t-1,i,j]      -> `_moves`
+
+Machines of one kind are alike: the first is on in no fewer hours than the second, and so on.
+Everything is an integer, so bounds are exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, SharingPolicy, SharingProblem
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+
+def no_day(policy: SharingPolicy) -> InfeasibleError:
+    """The error for a load that is proven to be too much."""
+    how = "" if policy.shared else " with one model each"
+    return InfeasibleError(
+        f"the machines that can be had{how} do not carry the day's load within every SLO and "
+        "their memories; raise 'available', or relax an SLO",
+        proven=True,
+    )
+
+
+class DayModel:
+    """The model of the head of this file; a day of one hour has no moves."""
+
+    def __init__(self, problem: SharingProblem, policy: SharingPolicy) -> None:
+        from ortools.sat.python import cp_model
+
+        self.problem, self.policy = problem, policy
+        self.model = cp_model.CpModel()
+        # What stands still is decided once; only the parts of time change with the hour.
+        self.hours = range(len(problem.need))
+        self.stands = self.hours if policy.moving else range(1)
+        self.y: dict[tuple[int, int], cp_model.IntVar] = {}
+        self.z: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        self.x: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        self.s: dict[tuple[int, int, int, int], cp_model.IntVar] = {}
+        for j, m in enumerate(problem.machines):
+            for t in self.stands:
+                self._modes(t, j, m)
+            for t in self.hours:
+                self._time(t, j, m)
+        self._serve()
+        self._memory()
+        self._moves()
+        self._alike()
+
+    def _at(self, t: int) -> int:
+        return t if self.policy.moving else 0
+
+    def _modes(self, t: int, j: int, m: int) -> None:
+        """One mode of a machine that is on, and who lives there."""
+        modes, models = self.problem.kinds[m].modes, range(len(self.problem.models))
+        self.y[t, j] = self.model.new_bool_var("")
+        for g in range(len(modes)):
+            self.z[t, j, g] = self.model.new_bool_var("")
+        self.model.add(sum(self.z[t, j, g] for g in range(len(modes))) == self.y[t, j])
+        for i in models:
+            self.x[t, i, j] = self.model.new_bool_var("")
+            open_to = [self.z[t, j, g] for g, mode in enumerate(modes) if mode.carries[i]]
+            self.model.add(self.x[t, i, j] <= sum(open_to))
+        living = sum(self.x[t, i, j] for i in models)
+        # A machine that is on has somebody; alone it has one.
+        self.model.add(living >= self.y[t, j])
+        many = len(models) if self.policy.shared else 1
+        most = [1 if mode.alone else many for mode in modes]
+        self.model.add(living <= sum(m * self.z[t, j, g] for g, m in enumerate(most)))
+
+    def _time(self, t: int, j: int, m: int) -> None:
+        """The parts of a machine's time."""
+        at, parts = self._at(t), self.problem.parts
+        for i in range(len(self.problem.models)):
+            own = []
+            for g, mode in enumerate(self.problem.kinds[m].modes):
+                if mode.carries[i]:
+                    self.s[t, i, j, g] = self.model.new_int_var(0, parts, "")
+                    own.append(self.s[t, i, j, g])
+            self.model.add(sum(own) <= parts * self.x[at, i, j])
+        for g in range(len(self.problem.kinds[m].modes)):
+            given = [v for i in range(len(self.problem.models))
+                     if (v := self.s.get((t, i, j, g))) is not None]  # fmt: skip
+            self.model.add(sum(given) <= parts * self.z[at, j, g])
+
+    def _serve(self) -> None:
+        machines, parts = self.problem.machines, self.problem.parts
+        answered: dict[tuple[int, int], list[cp_model.LinearExprT]] = {}
+        for (t, i, j, g), given in self.s.items():
+            rate = self.problem.kinds[machines[j]].modes[g].carries[i]
+            answered.setdefault((t, i), []).append(rate * given)
+        for t in self.hours:
+            for i, need in enumerate(self.problem.need[t]):
+                self.model.add(sum(answered.get((t, i), [])) >= parts * need)
+                self._enough_homes(t, i, need)
+
+    def _enough_homes(self, t: int, i: int, need: int) -> None:
+        """A model lives on so many machines, at least: implied, but not by the linear program."""
+        most = max(mode.carries[i] for kind in self.problem.kinds for mode in kind.modes)
+        if need and most:
+            homes = sum(self.x[self._at(t), i, j] for j in range(len(self.problem.machines)))
+            self.model.add(homes >= -(-need // most))
+
+    def _memory(self) -> None:
+        self.both: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        for t in self.stands:
+            for j, m in enumerate(self.problem.machines):
+                kind = self.problem.kinds[m]
+                if all(room is None for room in kind.rooms):
+                    continue
+                living = [self._in_this_or_before(t, i, j) for i in range(len(kind.loads))]
+                for d, room in enumerate(kind.rooms):
+                    if room is not None:
+                        needed = sum(kind.sizes[i][d] * w for i, w in enumerate(living))
+                        self.model.add(needed <= room)
+
+    def _in_this_or_before(self, t: int, i: int, j: int) -> cp_model.IntVar:
+        """w: one variable where the hour before is the same one."""
+        if len(self.stands) == 1:
+            return self.x[t, i, j]
+        self.both[t, i, j] = either = self.model.new_bool_var("")
+        self.model.add(either >= self.x[t, i, j])
+        self.model.add(either >= self.x[self._before(t), i, j])
+        return either
+
+    def _before(self, t: int) -> int:
+        return (t - 1) % len(self.stands)
+
+    def _moves(self) -> None:
+        """Starts and loads; nothing moves in a day of one hour."""
+        self.starts: dict[tuple[int, int], cp_model.IntVar] = {}
+        self.loads: dict[tuple[int, int, int], cp_model.IntVar] = {}
+        if len(self.stands) == 1:
+            return
+        for (t, j), y in self.y.items():
+            self.starts[t, j] = start = self.model.new_bool_var("")
+            self.model.add(start >= y - self.y[self._before(t), j])
+        for (t, i, j), x in self.x.items():
+            self.loads[t, i, j] = load = self.model.new_bool_var("")
+            self.model.add(load >= x - self.x[self._before(t), i, j])
+
+    def _alike(self) -> None:
+        machines = self.problem.machines
+        for j in range(1, len(machines)):
+            if machines[j] == machines[j - 1]:
+                mine = sum(self.y[t, j] for t in self.stands)
+                self.model.add(mine <= sum(self.y[t, j - 1] for t in self.stands))
+
+    def machines_cost(self, t: int) -> cp_model.LinearExprT:
+        """What the machines of an hour cost, without moves."""
+        kinds, at = self.problem.kinds, self._at(t)
+        return sum(kinds[m].price * self.y[at, j] for j, m in enumerate(self.problem.machines))
+
+    def cost(self) -> cp_model.LinearExprT:
+        """What the day costs."""
+        kinds, machines = self.problem.kinds, self.problem.machines
+        return (
+            sum(self.machines_cost(t) for t in self.hours)
+            + sum(kinds[machines[j]].start * a for (_, j), a in self.starts.items())
+            + sum(kinds[machines[j]].loads[i] * v for (_, i, j), v in self.loads.items())
+        )
+
+    def limit_hours(self, floors: list[int]) -> None:
+        """No hour's machines cost less than they do alone."""
+        for t, floor in enumerate(floors):
+            self.model.add(self.machines_cost(t) >= floor)
+
+    def hint(self, plan: DayPlan) -> None:
+        """Begin with a plan: all variables say what it does."""
+        self.model.clear_hints()
+        living = [{(i, each.machine) for each in hour for i in each.parts} for hour in plan]
+        modes = [{each.machine: each.mode for each in hour} for hour in plan]
+        parts = [{(i, each.machine): n for each in hour for i, n in each.parts.items()}
+                 for hour in plan]  # fmt: skip
+        add, before = self.model.add_hint, self._before
+        for (t, j), y in self.y.items():
+            add(y, j in modes[t])
+        for (t, j, g), z in self.z.items():
+            add(z, modes[t].get(j) == g)
+        for (t, i, j), x in self.x.items():
+            add(x, (i, j) in living[t])
+        for (t, i, j, g), s in self.s.items():
+            add(s, parts[t].get((i, j), 0) if modes[t].get(j) == g else 0)
+        for (t, i, j), both in self.both.items():
+            add(both, (i, j) in living[t] | living[before(t)])
+        for (t, j), start in self.starts.items():
+            add(start, j in modes[t] and j not in modes[before(t)])
+        for (t, i, j), load in self.loads.items():
+            add(load, (i, j) in living[t] - living[before(t)])
+
+    def plan(self, solver: cp_model.CpSolver) -> DayPlan:
+        """What the variables say."""
+        return tuple(self._hour(solver, t) for t in self.hours)
+
+    def _hour(self, solver: cp_model.CpSolver, t: int) -> tuple[MachineHour, ...]:
+        at, found = self._at(t), []
+        for j in range(len(self.problem.machines)):
+            chosen = [g for (u, k, g), z in self.z.items()
+                      if (u, k) == (at, j) and solver.value(z)]  # fmt: skip
+            if chosen:
+                g = chosen[0]
+                parts = {
+                    i: int(solver.value(self.s[t, i, j, g])) if (t, i, j, g) in self.s else 0
+                    for i in range(len(self.problem.models))
+                    if solver.value(self.x[at, i, j])
+                }
+                found.append(MachineHour(j, g, parts))
+        return tuple(found)

@@ -1,0 +1,154 @@
+"""Questions as documents, ``tvm-hetero/sharing-request/1``; docs/formats.md says what stands there.
+
+Names of files are relative to the document's folder.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tvm_hetero.errors import UsageError
+from tvm_hetero.planning.choosing.format import (
+    MACHINE_KEYS,
+    NETWORK_KEYS,
+    check_distinct,
+    read_batches,
+    read_machine,
+    read_network,
+    read_slo,
+)
+from tvm_hetero.planning.requests import load_trace
+from tvm_hetero.planning.sharing.request import SharedMachine, SharedModel, SharingRequest
+from tvm_hetero.util.documents import check_format, read_document
+from tvm_hetero.util.fields import Fields, refuse
+from tvm_hetero.util.units import parse_rate, parse_seconds
+
+FORMAT = "tvm-hetero/sharing-request/1"
+# Hours of a day, machines of all kinds, and requests a second of a model: what the program has room
+# for (`problem`: everything in whole numbers of 64 bits).
+MOST_HOURS, MOST_MACHINES, MOST_RATE = 168, 100, 1e6
+_HOUR = 3600.0
+
+
+def load_sharing_request(path: str | os.PathLike[str]) -> SharingRequest:
+    """Read a question from a file.
+
+    Raises
+    ------
+    FormatError
+        If the file, or one that it names, cannot be read or says something unknown.
+    UsageError
+        If a network or platform is unknown, or a load makes no sense.
+    """
+    return parse_sharing_request(read_document(path), str(path), Path(path).parent)
+
+
+def parse_sharing_request(
+    data: object, where: str = "request", folder: Path = Path()
+) -> SharingRequest:
+    """Read a question; `where` begins every message, files are looked for in `folder`.
+
+    Raises
+    ------
+    FormatError, UsageError
+        As `load_sharing_request`.
+    """
+    check_format(data, FORMAT, where)
+    row = Fields(data, where, ["format", "models", "machines"],
+                 ["name", "rates", "batches", "play"])  # fmt: skip
+    machines = row.rows("machines", lambda each, at: _machine(each, at, folder), "machine")
+    check_distinct(row, "machines", [each.offer.name for each in machines])
+    count = sum(each.offer.available for each in machines)
+    if count > MOST_MACHINES:
+        raise UsageError(f"{row.at('machines')}: at most {MOST_MACHINES} in all, got {count}")
+    names = {each.offer.name for each in machines}
+    total = _rates(row) if "rates" in row else None
+    models = row.rows("models", lambda each, at: _model(each, at, folder, (names, total)), "model")
+    check_distinct(row, "models", [each.name for each in models])
+    for model in models:
+        if len(model.rates) != len(models[0].rates):
+            raise UsageError(
+                f"{row.at('models')}: {models[0].name!r} has rates of {len(models[0].rates)} hours "
+                f"and {model.name!r} of {len(model.rates)}; give all of them one day"
+            )
+    play = Fields(row.data.get("play", {}), row.at("play"), (), ["seconds", "seed"])
+    seconds = play.quantity("seconds", parse_seconds, 20.0)
+    if not 0 < seconds <= _HOUR:
+        play.refuse("seconds", "seconds above 0, at most an hour")
+    seed = play.integer("seed", 0, least=0, most=2**31 - 1)
+    return SharingRequest(
+        models, machines, read_batches(row), seconds, row.text("name", "request"), seed
+    )
+
+
+def _machine(data: object, where: str, folder: Path) -> SharedMachine:
+    required, optional = MACHINE_KEYS
+    row = Fields(data, where, required, [*optional, "start", "loading"])
+    loading = row.quantity("loading", parse_rate, 1e9)
+    if not loading > 0:
+        row.refuse("loading", "bytes a second, above 0")
+    return SharedMachine(
+        read_machine(row, folder), row.quantity("start", parse_seconds, 60.0), loading
+    )
+
+
+def _model(
+    data: object, where: str, folder: Path, known: tuple[set[str], tuple[float, ...] | None]
+) -> SharedModel:
+    machines, total = known
+    row = Fields(data, where, ["name", "slo"], [*NETWORK_KEYS, "rates", "trace", "popularity"])
+    if sum(key in row for key in ("rates", "trace", "popularity")) != 1:
+        refuse(dict(row.data), where, "one of 'rates', 'trace' and 'popularity'")
+    slo = read_slo(row)
+    if any(limit.figure != "latency" for limit in slo):
+        row.refuse("slo", "limits of the latency: networks answer once")
+    return SharedModel(read_network(row, folder, machines, 0.0), slo, _hours(row, folder, total))
+
+
+def _hours(row: Fields, folder: Path, total: tuple[float, ...] | None) -> tuple[float, ...]:
+    """A model's rates: its own, those of a trace, or a part of those of all models together."""
+    if "rates" in row:
+        return _rates(row)
+    if "trace" in row:
+        return observed_rates(
+            [each.arrival for each in load_trace(folder / row.name("trace"))], row.at("trace")
+        )
+    if total is None:
+        row.refuse("popularity", "'rates' of all models together beside 'models'")
+    part = row.number("popularity")
+    if not 0 < part <= 1:
+        row.refuse("popularity", "a part of all requests, above 0 and at most 1")
+    return tuple(rate * part for rate in total)
+
+
+def _rates(row: Fields) -> tuple[float, ...]:
+    rates = row.items("rates")
+    sound = all(
+        isinstance(r, int | float) and not isinstance(r, bool) and 0 <= r <= MOST_RATE
+        for r in rates
+    )
+    if not sound or not 1 <= len(rates) <= MOST_HOURS or not any(rates):
+        row.refuse(
+            "rates",
+            f"1 to {MOST_HOURS} numbers, requests a second of each hour, from 0 to {MOST_RATE:g} "
+            "and not all 0",
+        )
+    return tuple(float(rate) for rate in rates)
+
+
+def observed_rates(arrivals: list[float], where: str = "trace") -> tuple[float, ...]:
+    """Requests a second in each hour of a day that was seen; arrivals in s since it began.
+
+    Raises
+    ------
+    UsageError
+        If it is longer than the longest day.
+    """
+    hours = max(24, 1 + int(max(arrivals) // _HOUR))
+    if hours > MOST_HOURS:
+        raise UsageError(f"{where}: at most {MOST_HOURS} hours, got {hours}")
+    counts = [0] * hours
+    for arrival in arrivals:
+        counts[int(arrival // _HOUR)] += 1
+    return tuple(count / _HOUR for count in counts)

@@ -1,0 +1,257 @@
+"""What each model takes of each machine in each mode: the problem's figures, from plans.
+
+A model on a machine is planned for every batch of the question, as `tvm_hetero.planning.choosing`
+does it, and rated like a class of requests there: the largest rate of Poisson arrivals that a
+machine which does nothing else answers within the SLO, in a simulation, and can answer for ever.
+In a mode with a quantum q the batches that take longer than q are left out, and the SLO is shorter
+by q. Of the batches that are left the one that carries most is the mode's.
+
+Quanta that are tried are halves and quarters of SLOs. A mode that carries no more of any model than
+another one of the same kind is dropped: whatever is done in it can be done in the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tvm_hetero.errors import InfeasibleError, UsageError
+from tvm_hetero.planning.choosing.arrivals import UNITS, draw_requests
+from tvm_hetero.planning.choosing.format import several_levels
+from tvm_hetero.planning.choosing.rate import capacity_of
+from tvm_hetero.planning.choosing.replica_plan import (
+    ReplicaOption,
+    is_decoder,
+    merge_batch,
+    plan_replica,
+    price_of,
+    problem_of,
+)
+from tvm_hetero.planning.choosing.request import RequestClass
+from tvm_hetero.planning.sharing.problem import (
+    ALONE,
+    MEBI,
+    MONEY,
+    RATE,
+    MachineMode,
+    SharedKind,
+    SharingProblem,
+)
+from tvm_hetero.planning.sharing.request import SharedMachine, SharedModel, SharingRequest
+from tvm_hetero.problem.memory import memory_peaks
+from tvm_hetero.solvers import Options
+from tvm_hetero.solvers.core.deadline import Deadline, check_left
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.units import format_seconds
+
+# Requests that are drawn to rate a model, and of SLOs the parts that are tried as quanta.
+_DRAWN = 3000
+_QUANTA = (0.25, 0.5)
+_HOUR = 3600.0
+# Plans of a model on a machine, by batch.
+_Plans = Mapping[tuple[int, int], tuple[ReplicaOption, ...]]
+
+
+@dataclass(frozen=True)
+class RatedSharing:
+    """A question with its problem; `used[m, g, i]` is the plan by which i runs there."""
+
+    request: SharingRequest
+    problem: SharingProblem
+    used: Mapping[tuple[int, int, int], ReplicaOption]
+
+
+def rate_sharing(
+    request: SharingRequest,
+    plan: Options,
+    tell: Callable[[str], None] | None = None,
+    ends: Deadline | None = None,
+) -> RatedSharing:
+    """Plan and rate everything.
+
+    Raises
+    ------
+    UsageError
+        If a machine has no price, or a model makes tokens.
+    InfeasibleError
+        If some model fits on no machine within its SLO, even alone.
+    SolverError
+        If `ends` has passed.
+    """
+    _check(request)
+    plans = _plan_all(request, plan, tell, ends)
+    kinds, used = [], dict[tuple[int, int, int], ReplicaOption]()
+    for m, machine in enumerate(request.machines):
+        if tell is not None:
+            tell(f"rating {machine.offer.name}")
+        modes = []
+        for quantum in (None, *quanta(request)):
+            rated = _rate_mode(request, m, quantum, plans, ends)
+            carries = tuple(rated[i][0] if i in rated else 0 for i in range(len(request.models)))
+            name = ALONE if quantum is None else format_seconds(quantum)
+            modes.append((MachineMode(name, carries, quantum is None), rated))
+        kept = [modes[0], *_undominated(modes[1:])]
+        for g, (_, rated) in enumerate(kept):
+            used |= {(m, g, i): option for i, (_, option) in rated.items()}
+        kinds.append(_kind(request, m, machine, plans, tuple(mode for mode, _ in kept)))
+    problem = SharingProblem(
+        tuple(model.name for model in request.models), tuple(kinds), needs(request)
+    )
+    for i, name in enumerate(problem.models):
+        if not any(mode.carries[i] for kind in kinds for mode in kind.modes):
+            raise InfeasibleError(
+                f"model {name!r}: no machine keeps its SLO, even alone; relax it, or offer faster "
+                "machines",
+                proven=True,
+            )
+    return RatedSharing(request, problem, used)
+
+
+def needs(request: SharingRequest) -> tuple[tuple[int, ...], ...]:
+    """need[t][i], rounded up."""
+    return tuple(
+        tuple(math.ceil(round(model.rates[t] * RATE, 6)) for model in request.models)
+        for t in range(request.hours)
+    )
+
+
+def quanta(request: SharingRequest) -> list[float]:
+    """The quanta that are tried (see the head of this file), s."""
+    limits = {model.patience for model in request.models}
+    return sorted({part * seconds for part in _QUANTA for seconds in limits})
+
+
+def _check(request: SharingRequest) -> None:
+    for machine in request.machines:
+        if price_of(machine.offer) is None:
+            raise UsageError(f"machine {machine.offer.name!r} has no price; give 'price', an hour")
+        for name in several_levels(machine.offer.platform):
+            raise UsageError(
+                f"machine {machine.offer.name!r}: {quote(name)} has frequency levels, and nothing "
+                "is gained by a lower one where prices count; name one of them in 'devices'"
+            )
+    for model in request.models:
+        if is_decoder(model.network):
+            raise UsageError(
+                f"model {model.name!r} makes tokens, and only networks share machines here; see "
+                "docs/decoders.md"
+            )
+
+
+def _plan_all(
+    request: SharingRequest,
+    plan: Options,
+    tell: Callable[[str], None] | None,
+    ends: Deadline | None,
+) -> _Plans:
+    found = {}
+    for m, machine in enumerate(request.machines):
+        for i, model in enumerate(request.models):
+            if tell is not None:
+                tell(f"{model.name} on {machine.offer.name}")
+            options = []
+            for batch in request.batches:
+                check_left(ends, "share", f"before {model.name} is planned")
+                try:
+                    options.append(plan_replica(model.network, machine.offer, batch, plan))
+                except InfeasibleError:
+                    continue  # too large for its memories
+            found[m, i] = tuple(options)
+    return found
+
+
+def _rate_mode(
+    request: SharingRequest, m: int, quantum: float | None, plans: _Plans, ends: Deadline | None
+) -> dict[int, tuple[int, ReplicaOption]]:
+    """By model what a machine of kind m carries in a mode (parts of `RATE`), and by which plan."""
+    found = dict[int, tuple[int, ReplicaOption]]()
+    for i, model in enumerate(request.models):
+        best: tuple[int, ReplicaOption] | None = None
+        for option in plans[m, i]:
+            if quantum is None or max(option.seconds) <= quantum:
+                rate = _carried(option, model, quantum or 0.0, request.seed, ends)
+                if rate > (best[0] if best else 0):
+                    best = rate, option
+        if best is not None:
+            found[i] = best
+    return found
+
+
+def _carried(
+    option: ReplicaOption, model: SharedModel, quantum: float, seed: int, ends: Deadline | None
+) -> int:
+    """Requests a second of a model that a machine carries with an SLO that is `quantum` shorter."""
+    slo = tuple(replace(limit, seconds=limit.seconds - quantum) for limit in model.slo)
+    if any(limit.seconds < option.seconds[1] for limit in slo):
+        return 0
+    steady = option.batch / option.seconds[option.batch]
+    seconds = _DRAWN / steady
+    drawn = draw_requests(steady, seconds, seed=(seed, *model.name.encode()))
+    served = RequestClass(model.name, drawn, slo, rate=steady)
+    share, _ = capacity_of(option, served, seconds, ends=ends)
+    return math.floor(share * steady * RATE / UNITS)
+
+
+def _undominated(
+    modes: list[tuple[MachineMode, dict[int, tuple[int, ReplicaOption]]]],
+) -> list[tuple[MachineMode, dict[int, tuple[int, ReplicaOption]]]]:
+    """Modes that carry more of some model than each other one; the first of equal ones."""
+    kept: list[tuple[MachineMode, dict[int, tuple[int, ReplicaOption]]]] = []
+    for n, (mode, rated) in enumerate(modes):
+        others = [other for k, (other, _) in enumerate(modes)
+                  if k != n and (k < n or other.carries != mode.carries)]  # fmt: skip
+        beaten = any(
+            all(a >= b for a, b in zip(other.carries, mode.carries, strict=True))
+            for other in others
+        )
+        if any(mode.carries) and not beaten:
+            kept.append((mode, rated))
+    return kept
+
+
+def _kind(
+    request: SharingRequest,
+    m: int,
+    machine: SharedMachine,
+    plans: _Plans,
+    modes: tuple[MachineMode, ...],
+) -> SharedKind:
+    """Prices, memories and what each model needs of them."""
+    price = price_of(machine.offer)
+    assert price is not None, "`_check` has seen to it"
+    devices = machine.offer.platform.devices
+    sizes, loads = [], []
+    for i in range(len(request.models)):
+        peaks = [_peaks(option) for option in plans[m, i]]
+        sizes.append(tuple(
+            max((-(-peak[d.name] // MEBI) for peak in peaks), default=0) for d in devices
+        ))  # fmt: skip
+        weights = max((_weight_bytes(option) for option in plans[m, i]), default=0)
+        loads.append(_paid(price, weights / machine.loading))
+    return SharedKind(
+        machine.offer.name,
+        machine.offer.available,
+        math.ceil(round(price * MONEY, 3)),
+        modes,
+        _paid(price, machine.start),
+        tuple(loads),
+        tuple(None if d.memory is None else d.memory // MEBI for d in devices),
+        tuple(sizes),
+    )
+
+
+def _paid(price: float, seconds: float) -> int:
+    """What a machine costs in so many seconds."""
+    return math.ceil(round(price * MONEY * seconds / _HOUR, 3))
+
+
+def _peaks(option: ReplicaOption) -> Mapping[str, int]:
+    """Bytes on each device while a full batch goes through: weights and what lies between tasks."""
+    problem = merge_batch(problem_of(option.variant, option.machine, option.batch), option.batch)
+    return memory_peaks(problem, option.plan.executions, option.plan.copies)
+
+
+def _weight_bytes(option: ReplicaOption) -> int:
+    problem = problem_of(option.variant, option.machine, option.batch)
+    return sum(task.weight_bytes for task in problem.tasks)
