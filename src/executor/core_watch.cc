@@ -6,7 +6,7 @@ void CoreWatch::LookAtCore() {
   const PinnedThread::Reading now = other_->Read();
   const bool has_seen = since_.now_s > 0.0;
   if (has_seen && now.now_s - since_.now_s < std::chrono::duration<double>(kPatience).count()) return;
-  const bool is_off = has_seen && other_->IsOffCore(since_);
+  const bool is_off = has_seen && other_->LacksCore(since_);
   since_ = now;
   if (!is_off) return;
   Reset();

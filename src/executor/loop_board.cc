@@ -79,7 +79,7 @@ void LoopBoard::FreePieces(int pieces) {
   if (SpinUntilDone(pieces)) return;
   for (size_t i = 1; i < seats_.size(); ++i) {
     Seat& seat = seats_[i];
-    if (seat.thread == nullptr || !seat.is_helping.load() || !seat.thread->IsOffCore(readings_[i])) {
+    if (seat.thread == nullptr || !seat.is_helping.load() || !seat.thread->LacksCore(readings_[i])) {
       continue;
     }
     if (!seat.thread->PullTo(CurrentCore())) continue;

@@ -1,11 +1,12 @@
 #include "executor/pinned_thread.h"
 
-#ifdef __linux__
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
-#endif
 
+#include <string>
+#include <string_view>
 #include <thread>
 
 namespace tvm_hetero {
@@ -15,7 +16,7 @@ namespace {
 // to the nanosecond; interrupts take a few per cent.
 constexpr double kShareOfWhoRuns = 0.25;
 
-double Seconds(clockid_t clock) {
+double SecondsOf(clockid_t clock) {
   timespec now{};
   if (clock_gettime(clock, &now) != 0) return -1.0;
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
@@ -86,13 +87,27 @@ void PinnedThread::Exchange(PinnedThread* other) {
 
 PinnedThread::Reading PinnedThread::Read() const {
   const bool is_there = state_.load() != kGone;
-  return {Seconds(CLOCK_MONOTONIC), is_there ? Seconds(clock_.load(std::memory_order_relaxed)) : -1.0};
+  return {SecondsOf(CLOCK_MONOTONIC), is_there ? SecondsOf(clock_.load(std::memory_order_relaxed)) : -1.0};
 }
 
-bool PinnedThread::IsOffCore(const Reading& since) const {
+bool PinnedThread::LacksCore(const Reading& since) const {
   const Reading now = Read();
   if (now.on_core_s < 0.0 || since.on_core_s < 0.0) return false;
-  return now.on_core_s - since.on_core_s < kShareOfWhoRuns * (now.now_s - since.now_s);
+  const double share = (now.on_core_s - since.on_core_s) / (now.now_s - since.now_s);
+  return share < kShareOfWhoRuns && IsRunnable();
+}
+
+/*! \brief Whether the kernel counts it among those who run or want to; a system call or three. */
+bool PinnedThread::IsRunnable() const {
+  const std::string path = "/proc/self/task/" + std::to_string(number_.load()) + "/stat";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[64];  // "number (name of 15 letters) state ..."
+  const ssize_t length = read(file, text, sizeof(text));
+  close(file);
+  const std::string_view start(text, length < 0 ? 0 : static_cast<size_t>(length));
+  const size_t name_end = start.rfind(") ");
+  return name_end != std::string_view::npos && start.substr(name_end + 2, 1) == "R";
 }
 
 bool PinnedThread::PullTo(int core) {

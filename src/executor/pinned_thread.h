@@ -8,7 +8,8 @@
  * others wait as long. Whoever has nothing else to do but wait for it can give it the core that it
  * spins on:
  *
- *   who waits     IsOffCore: its time on a core does not grow     PullTo: it may run here
+ *   who waits     LacksCore: its time on a core does not grow, yet it does not sleep
+ *                 PullTo: it may run here
  *   who is pulled goes on where it was, here; later it goes home, or is sent there
  *
  * Changes are by compare-and-swap, and while a thread is `moving` one is alone with it:
@@ -53,17 +54,18 @@ class PinnedThread {
 
   // By any thread.
   bool IsAway() const { return state_.load(std::memory_order_relaxed) == kAway; }
-  /*! \brief The core that it belongs to; -1 while nobody has settled. */
+  /*! \brief The core that it belongs to; -1 while there is no thread. */
   int core() const { return core_.load(std::memory_order_relaxed); }
   Reading Read() const;
-  /*! \brief Whether it had next to nothing of a core since then: it sleeps, or waits for one. */
-  bool IsOffCore(const Reading& since) const;
+  /*! \brief Whether it had next to nothing of a core since then, and wants one: it does not sleep. */
+  bool LacksCore(const Reading& since) const;
   /*! \brief Let it run on another core until it goes home; false where that cannot be. */
   bool PullTo(int core);
 
  private:
   enum State { kGone, kHome, kMoving, kAway };
 
+  bool IsRunnable() const;
   void ReturnHome();
 
   std::atomic<State> state_{kGone};

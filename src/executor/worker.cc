@@ -64,7 +64,8 @@ void Worker::AddPeers() {
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   for (int peer : found) {
-    if (peer == index_ || self_.cores.size() != 1 || plan_.workers[peer].cores.size() != 1) continue;
+    const bool is_none = peer == index_ || !IsCpu(plan_.DeviceOfWorker(peer));
+    if (is_none || self_.cores.size() != 1 || plan_.workers[peer].cores.size() != 1) continue;
     peers_.push_back(Peer{peer, CoreWatch(&state_->threads[index_], &state_->threads[peer])});
   }
 }
@@ -355,8 +356,10 @@ int Worker::FirstReady(bool own) const {
 /*! \brief How long to spin; not at all on the core on which the caller wants to go on. */
 Parker::Duration Worker::SpinBetweenBatches() const {
   const int core = state_->caller_core.load(std::memory_order_relaxed);
-  const std::vector<int>& own = self_.cores;
-  const bool is_shared = std::find(own.begin(), own.end(), core) != own.end();
+  const int home = state_->threads[index_].core();  // which it may have exchanged
+  const std::vector<int>& planned = self_.cores;
+  const bool is_shared =
+      home < 0 ? std::find(planned.begin(), planned.end(), core) != planned.end() : home == core;
   return is_shared ? Parker::Duration{0} : spin_.between_batches;
 }
 
