@@ -102,7 +102,9 @@ def quotes() -> dict[Path, list[str]]:
         ],
         DOCS / "accordion.md": [*accordion.tables(shared), serving.live_table(live_shared)],
         DOCS / "serving.md": [serving.cost_table(costs)],
-        DOCS / "teams.md": teams.tables(scale, decode),
+        DOCS / "teams.md": teams.tables(
+            scale, decode, read_rows(RESULTS / "disturbed_team.json")
+        ),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),
     }

@@ -6,12 +6,33 @@ from collections.abc import Sequence
 
 from benchmarks.parts import Document, Row, by, table
 
+_SIDES = {"teams": "teams", "all": "one device of both", "ort": "ONNX Runtime"}
 _ONE, _ALL, _TEAMS = "one core", "one device of two cores", "teams of two cores"
 
 
-def tables(scale: Document, decode: Document) -> list[str]:
+def tables(scale: Document, decode: Document, disturbed: Sequence[Row]) -> list[str]:
     """All tables of the page, in its order."""
-    return [decode_table(decode["rows"]), scale_table(scale["rows"])]
+    return [
+        disturbed_table(disturbed),
+        decode_table(decode["rows"]),
+        scale_table(scale["rows"]),
+    ]
+
+
+def disturbed_table(rows: Sequence[Row]) -> str:
+    """What is left of the pace, and how long the tail is, while a program takes half of a core."""
+    heads = ["half of a core taken", *(f"{side}, {what}" for side in _SIDES.values()
+                                       for what in ("pace kept", "p99 / median"))]  # fmt: skip
+    lines = []
+    for model, sides in by(rows, "model").items():
+        of = {row["side"]: row for row in sides}
+        cells = []
+        for side in _SIDES:
+            row = of[side]
+            cells.append(f"{100 * row['quiet_s'] / row['disturbed_s']:.0f} %")
+            cells.append(f"{row['last_s'] / row['median_s']:.2f}")
+        lines.append([model, *cells])
+    return table(heads, lines)
 
 
 def decode_table(rows: Sequence[Row]) -> str:

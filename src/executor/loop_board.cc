@@ -4,6 +4,9 @@
 #include <thread>
 #include <utility>
 
+#include "executor/core_watch.h"
+#include "executor/thread_setup.h"
+
 namespace tvm_hetero {
 namespace {
 
@@ -23,10 +26,13 @@ int NextOf(uint64_t word) { return static_cast<int>(word & 0xffff); }
 
 }  // namespace
 
-size_t LoopBoard::AddHelper(Parker* helper) {
-  helpers_.push_back(helper);
+size_t LoopBoard::AddHelper(Parker* helper, PinnedThread* thread) {
   shares_.emplace_back();
-  return helpers_.size();
+  readings_.emplace_back();
+  Seat& seat = seats_.emplace_back();
+  seat.parker = helper;
+  seat.thread = thread;
+  return seats_.size() - 1;
 }
 
 int LoopBoard::Run(ParallelLoop loop, void* data, int pieces) noexcept {
@@ -43,18 +49,47 @@ int LoopBoard::Run(ParallelLoop loop, void* data, int pieces) noexcept {
   for (int i = 0; i < threads; ++i) {
     shares_[i].word.store(WordOf(loops_, pieces * i / threads, pieces * (i + 1) / threads));
   }
-  for (Parker* helper : helpers_) helper->Unpark();
-  Help(0);
-  // The last pieces are in work elsewhere. They are short; where they are not, since a core is
-  // somebody else's, sleeping would not end them sooner.
-  for (int turn = 0; done_.load(std::memory_order_acquire) < pieces; ++turn) {
-    turn < 4096 ? Relax() : std::this_thread::yield();
-  }
+  for (size_t i = 1; i < seats_.size(); ++i) seats_[i].parker->Unpark();
+  TakePieces(0);
+  AwaitPieces(pieces);
   if (!failed_) return 0;
   ffi::details::SetSafeCallRaised(*failed_);
   failed_.reset();
   return -1;
 }
+
+// ---------------------------------------------------------------------------- threads without a core
+
+/*! \brief Wait for the pieces that others have. */
+void LoopBoard::AwaitPieces(int pieces) {
+  while (!SpinUntilDone(pieces)) FreePieces(pieces);
+}
+
+/*! \brief Whether all pieces have ended; waits for that for a while. */
+bool LoopBoard::SpinUntilDone(int pieces) const {
+  return Parker::Spin(CoreWatch::kPatience,
+                      [&] { return done_.load(std::memory_order_acquire) >= pieces; });
+}
+
+/*! \brief Pull helpers over that may hold a piece and have no core, and let them run. */
+void LoopBoard::FreePieces(int pieces) {
+  for (size_t i = 1; i < seats_.size(); ++i) {
+    if (seats_[i].thread != nullptr) readings_[i] = seats_[i].thread->Read();
+  }
+  if (SpinUntilDone(pieces)) return;
+  for (size_t i = 1; i < seats_.size(); ++i) {
+    Seat& seat = seats_[i];
+    if (seat.thread == nullptr || !seat.is_helping.load() || !seat.thread->LacksCore(readings_[i])) {
+      continue;
+    }
+    if (!seat.thread->PullTo(CurrentCore())) continue;
+    while (seat.thread->IsAway() && done_.load(std::memory_order_acquire) < pieces) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- pieces
 
 bool LoopBoard::IsOpen() const {
   return std::any_of(shares_.begin(), shares_.end(), [](const Share& share) {
@@ -64,6 +99,15 @@ bool LoopBoard::IsOpen() const {
 }
 
 void LoopBoard::Help(size_t self) noexcept {
+  Seat& seat = seats_[self];
+  if (seat.thread != nullptr) seat.thread->GoHome();
+  seat.is_helping.store(true);
+  TakePieces(self);
+  seat.is_helping.store(false);
+  if (seat.thread != nullptr) seat.thread->GoHome();
+}
+
+void LoopBoard::TakePieces(size_t self) noexcept {
   for (int piece; (piece = TakeFirst(self)) >= 0;) RunPiece(piece);
   for (size_t step = 1; step < shares_.size(); ++step) {
     const size_t other = (self + step) % shares_.size();

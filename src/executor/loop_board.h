@@ -20,6 +20,9 @@
  *
  *   runner   writes the loop; puts the words; takes pieces; waits until as many are done as there are
  *   helper   waits for pieces in a word; takes them; counts each that is done
+ *
+ * A piece is in the wrong hands while its thread waits for a core that another program has. The runner
+ * gives it its own then, until the piece has ended (pinned_thread.h).
  */
 #ifndef TVM_HETERO_EXECUTOR_LOOP_BOARD_H_
 #define TVM_HETERO_EXECUTOR_LOOP_BOARD_H_
@@ -27,6 +30,7 @@
 #include <tvm/ffi/error.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -34,6 +38,7 @@
 #include <vector>
 
 #include "executor/parallel_loops.h"
+#include "executor/pinned_thread.h"
 #include "support/parker.h"
 
 namespace tvm_hetero {
@@ -47,11 +52,11 @@ class LoopBoard : public LoopRunner {
   LoopBoard& operator=(const LoopBoard&) = delete;
 
   /*!
-   * \brief Add a thread to wake for each loop. Before the first loop only; the parker outlives the
-   *        board.
+   * \brief Add a thread to wake for each loop. Before the first loop only; what is pointed to
+   *        outlives the board.
    * \return Its number, from 1 on; the runner is number 0.
    */
-  size_t AddHelper(Parker* helper);
+  size_t AddHelper(Parker* helper, PinnedThread* thread = nullptr);
 
   /*! \brief For one thread at a time. */
   int Run(ParallelLoop loop, void* data, int pieces) noexcept override;
@@ -71,14 +76,25 @@ class LoopBoard : public LoopRunner {
   struct alignas(64) Share {
     std::atomic<uint64_t> word{0};
   };
+  /*! \brief A thread of the board. */
+  struct alignas(64) Seat {
+    Parker* parker{nullptr};              //!< null for the runner
+    PinnedThread* thread{nullptr};        //!< null where it cannot be moved
+    std::atomic<bool> is_helping{false};  //!< it may hold a piece
+  };
 
+  void TakePieces(size_t self) noexcept;
   int TakeFirst(size_t of) noexcept;
   int TakeLast(size_t of) noexcept;
   void RunPiece(int piece) noexcept;
   void KeepError() noexcept;
+  bool SpinUntilDone(int pieces) const;
+  void AwaitPieces(int pieces);
+  void FreePieces(int pieces);
 
-  std::vector<Parker*> helpers_;
   std::deque<Share> shares_{1};  //!< of the runner, then of each helper
+  std::deque<Seat> seats_{1};    //!< likewise
+  std::vector<PinnedThread::Reading> readings_{1};  //!< likewise, as the runner waits
   uint32_t loops_{0};
   std::atomic<bool> at_work_{false};
   alignas(64) std::atomic<int> done_{0};  //!< pieces of the loop that have ended

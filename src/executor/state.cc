@@ -22,14 +22,16 @@ ExecutorState::ExecutorState(const Plan& plan, const Program& program)
     : constants(plan.slots.size()),
       parkers(plan.workers.size()),
       busy(plan.workers.size()),
+      threads(plan.workers.size()),
       pools(plan.slots.size()),
       epoch(Clock::now()),
       departure(std::make_shared<Departure>(plan)) {
   for (int i = 0; i < program.frames; ++i) frames.emplace_back(plan, program);
   for (const WorkerPlan& worker : plan.workers) {
-    boards.push_back(worker.threads.empty() ? nullptr : std::make_unique<LoopBoard>());
-    for (size_t i = 1; i < worker.threads.size(); ++i) {
-      boards.back()->AddHelper(&parkers[worker.threads[i]]);
+    const std::vector<int>& members = worker.threads;
+    boards.push_back(members.empty() ? nullptr : std::make_unique<LoopBoard>());
+    for (size_t i = 1; i < members.size(); ++i) {
+      boards.back()->AddHelper(&parkers[members[i]], &threads[members[i]]);
     }
   }
   for (const StepPlan& step : plan.steps) {

@@ -139,6 +139,7 @@ struct ExecutorState {
   std::deque<Frame> frames;
   std::deque<Parker> parkers;       //!< one a worker
   std::vector<Busy> busy;           //!< one a worker
+  std::deque<PinnedThread> threads; //!< one a worker; nobody's where it may use several cores
   std::vector<std::unique_ptr<LoopBoard>> boards;  //!< by worker; null where it is no meeting
   std::vector<std::unique_ptr<BufferPool>> pools;  //!< by slot; null where no pool is needed
   const Clock::time_point epoch;

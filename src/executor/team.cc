@@ -5,6 +5,7 @@
 #include <future>
 #include <utility>
 
+#include "executor/core_watch.h"
 #include "executor/thread_setup.h"
 
 namespace tvm_hetero {
@@ -17,11 +18,15 @@ constexpr std::chrono::microseconds kSpinAtRest{50};
 }  // namespace
 
 Team::Team(const std::string& name, const std::vector<int>& cores, bool may_spin)
-    : may_spin_(may_spin) {
+    : Team(name, cores, may_spin, nullptr, nullptr) {}
+
+Team::Team(const std::string& name, const std::vector<int>& cores, bool may_spin,
+           PinnedThread* runner, const std::atomic<bool>* is_at_work)
+    : may_spin_(may_spin), runner_(runner), runner_works_(is_at_work) {
   try {
     for (size_t i = 1; i < cores.size(); ++i) {
       members_.push_back(std::make_unique<Member>());
-      members_.back()->number = AddHelper(&members_.back()->parker);
+      members_.back()->number = AddHelper(&members_.back()->parker, &members_.back()->pinned);
     }
     for (size_t i = 1; i < cores.size(); ++i) {
       Start(members_[i - 1].get(), cores[i], name + "/" + std::to_string(i));
@@ -42,11 +47,13 @@ void Team::Start(Member* member, int core, const std::string& name) {
     try {
       NameThread(name);
       PinThread({core});
+      member->pinned.Settle(core);
     } catch (const std::exception&) {
       return ready.set_exception(std::current_exception());
     }
     ready.set_value();
     Serve(member);
+    member->pinned.Leave();
   });
   outcome.get();
 }
@@ -69,10 +76,16 @@ void Team::Serve(Member* member) {
 
 /*! \brief Wait until there are pieces to take, or the team ends. */
 void Team::AwaitLoop(Member* member) {
-  auto has_come = [this] { return IsOpen() || closing_.load(); };
+  auto has_come = [this, member] {
+    return IsOpen() || member->pinned.IsAway() || closing_.load();
+  };
   if (may_spin_) {
     if (member->parker.Spin(kSpinAtRest, has_come)) return;
-    member->parker.Spin(kSpinAtWork, [&] { return has_come() || !at_work(); });
+    CoreWatch watch(&member->pinned, runner_);
+    member->parker.Spin(kSpinAtWork, [&] {
+      if (runner_ != nullptr) watch.Look([this] { return runner_works_->load(); });
+      return has_come() || !at_work();
+    });
   }
   member->parker.Await(std::chrono::nanoseconds{0}, has_come);
 }

@@ -27,11 +27,18 @@ class Team final : public LoopBoard {
    * \param may_spin Whether a member that waits may keep its core busy.
    */
   Team(const std::string& name, const std::vector<int>& cores, bool may_spin);
+  /*!
+   * \brief Members that spin see to it that the caller has a core, as long as it is at work.
+   * \param runner,is_at_work The caller, and whether it is; they outlive the team.
+   */
+  Team(const std::string& name, const std::vector<int>& cores, bool may_spin, PinnedThread* runner,
+       const std::atomic<bool>* is_at_work);
   ~Team() override;
 
  private:
   struct Member {
     Parker parker;
+    PinnedThread pinned;
     std::thread thread;
     size_t number{0};  //!< among the threads of the board
   };
@@ -42,6 +49,8 @@ class Team final : public LoopBoard {
   void AwaitLoop(Member* member);
 
   const bool may_spin_;
+  PinnedThread* const runner_{nullptr};  //!< null where it is not to be moved
+  const std::atomic<bool>* const runner_works_{nullptr};
   std::vector<std::unique_ptr<Member>> members_;
   std::atomic<bool> closing_{false};
 };

@@ -49,7 +49,25 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
       helped_.push_back(HelpedBoard{board, number});
     }
   }
+  AddPeers();
   jobs_.reserve(state->frames.size() * parts_.size());
+}
+
+/*! \brief Workers on one core each, of a kind: they meet, or are alike. */
+void Worker::AddPeers() {
+  std::vector<int> found = plan_.PartsOf(index_);
+  for (const WorkerPlan& meeting : plan_.workers) {
+    const std::vector<int>& threads = meeting.threads;
+    if (std::find(threads.begin(), threads.end(), index_) == threads.end()) continue;
+    found.insert(found.end(), threads.begin(), threads.end());
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  for (int peer : found) {
+    const bool is_none = peer == index_ || !IsCpu(plan_.DeviceOfWorker(peer));
+    if (is_none || self_.cores.size() != 1 || plan_.workers[peer].cores.size() != 1) continue;
+    peers_.push_back(Peer{peer, CoreWatch(&state_->threads[index_], &state_->threads[peer])});
+  }
 }
 
 /*! \brief Get ready for the steps of a worker. */
@@ -105,6 +123,7 @@ void Worker::ThreadMain(std::promise<std::string> ready) {
     SetUpMemory();
   } catch (const std::exception& error) {
     streams_.clear();
+    state_->threads[index_].Leave();
     ready.set_value("worker '" + self_.name + "': " + Described(error));
     return;
   }
@@ -120,6 +139,7 @@ void Worker::ThreadMain(std::promise<std::string> ready) {
   LeaveCore();
   streams_.clear();
   team_.reset();
+  state_->threads[index_].Leave();
 }
 
 void Worker::SetUpThread() {
@@ -131,14 +151,17 @@ void Worker::SetUpThread() {
   // else of TVM divides its work: one of its own, that starts no threads. Making it pins the caller
   // (to core 0 unless told otherwise), so tell it before that, and pin ourselves afterwards.
   pool_configured_ = ConfigureThreadPool({before.empty() ? 0 : before.front()});
-  PinThread(HasTeam() ? std::vector<int>{self_.cores.front()} : before);
+  const std::vector<int> cores = HasTeam() ? std::vector<int>{self_.cores.front()} : before;
+  PinThread(cores);
+  if (cores.size() == 1 && !self_.cores.empty()) state_->threads[index_].Settle(cores.front());
 }
 
 /*! \brief Whether kernels may use more than one core: a copy engine runs none. */
 bool Worker::HasTeam() const { return self_.role != Role::kCopy && self_.cores.size() > 1; }
 
 void Worker::SetUpTeam() {
-  if (HasTeam()) team_ = std::make_unique<Team>(self_.name, self_.cores, spin_.in_batch.count() > 0);
+  if (HasTeam()) team_ = std::make_unique<Team>(self_.name, self_.cores, spin_.in_batch.count() > 0,
+                                          &state_->threads[index_], &state_->busy[index_].now);
 }
 
 /*! \brief Streams of our own on the devices that we work with; the first is that of our device. */
@@ -259,6 +282,28 @@ bool Worker::IsLoopNear() const {
                      [](const HelpedBoard& helped) { return helped.board->at_work(); });
 }
 
+/*! \brief Whether a worker could run a step of its own now. */
+bool Worker::HasReadyStep(int worker) const {
+  return std::any_of(state_->frames.begin(), state_->frames.end(), [&](const Frame& frame) {
+    const Progress::View view = frame.parts[worker].Look();
+    const std::vector<Instruction>& instructions = program_.workers[worker];
+    if (view.taken || view.position >= instructions.size()) return false;
+    const std::vector<int>& awaited = instructions[view.position].waits_for;
+    return std::all_of(awaited.begin(), awaited.end(), [&](int step) {
+      return frame.marks[step].batch.load() == view.batch;
+    });
+  });
+}
+
+/*! \brief Once a turn while it spins: exchange cores with who has work and no core. */
+void Worker::WatchPeers() {
+  for (Peer& peer : peers_) {
+    peer.watch.Look([this, &peer] {
+      return state_->busy[peer.worker].now.load() || HasReadyStep(peer.worker);
+    });
+  }
+}
+
 void Worker::HelpWithLoops() {
   for (const HelpedBoard& helped : helped_) helped.board->Help(helped.number);
 }
@@ -311,8 +356,10 @@ int Worker::FirstReady(bool own) const {
 /*! \brief How long to spin; not at all on the core on which the caller wants to go on. */
 Parker::Duration Worker::SpinBetweenBatches() const {
   const int core = state_->caller_core.load(std::memory_order_relaxed);
-  const std::vector<int>& own = self_.cores;
-  const bool is_shared = std::find(own.begin(), own.end(), core) != own.end();
+  const int home = state_->threads[index_].core();  // which it may have exchanged
+  const std::vector<int>& planned = self_.cores;
+  const bool is_shared =
+      home < 0 ? std::find(planned.begin(), planned.end(), core) != planned.end() : home == core;
   return is_shared ? Parker::Duration{0} : spin_.between_batches;
 }
 
@@ -335,19 +382,29 @@ void Worker::LeaveCore() {
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
   if (MayLeave()) LeaveCore();
+  PinnedThread& thread = state_->threads[index_];
+  thread.GoHome();
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
   if (!has_own) Rest();
-  auto has_changed = [this, has_own] {
-    return FirstReady() >= 0 || HasNews() || HasLoop() || MayLeave() ||
+  auto has_changed = [this, has_own, &thread] {
+    return FirstReady() >= 0 || HasNews() || HasLoop() || MayLeave() || thread.IsAway() ||
            (!has_own && state_->closing.load());
   };
+  for (Peer& peer : peers_) peer.watch.Reset();
   if (!has_own && IsLoopNear()) {
-    Parker::Spin(spin_.in_batch, [&] { return has_changed() || !IsLoopNear(); });
+    Parker::Spin(spin_.in_batch, [&] {
+      WatchPeers();
+      return has_changed() || !IsLoopNear();
+    });
   }
   const Parker::Duration spin = has_own ? spin_.in_batch : SpinBetweenBatches();
-  parker_->Await(IsHeldUp() ? Parker::Duration{0} : spin, has_changed);
+  const bool has_found = Parker::Spin(IsHeldUp() ? Parker::Duration{0} : spin, [&] {
+    if (has_own) WatchPeers();
+    return has_changed();
+  });
+  if (!has_found) parker_->Await(Parker::Duration{0}, has_changed);
   return has_own || HasNews() || !state_->closing.load();
 }
 

@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "executor/core_watch.h"
 #include "executor/kernel_step.h"
 #include "executor/program.h"
 #include "executor/request_desk.h"
@@ -92,6 +93,11 @@ class Worker {
     LoopBoard* board;
     size_t number;
   };
+  /*! \brief A worker whose core this one may exchange for its own. */
+  struct Peer {
+    int worker;
+    CoreWatch watch;
+  };
   /*! \brief What a job has to offer. */
   enum class Readiness { kWaits, kReady, kGone };
 
@@ -103,6 +109,7 @@ class Worker {
   void SetUpMemory();
   void SetUpStreams();
   void AddPart(int worker);
+  void AddPeers();
   void ReserveBuffers(Part* part, int count);
   void Work();
   void Die(const std::string& cause);
@@ -110,6 +117,8 @@ class Worker {
   void Accept();
   bool HasNews() const { return state_->announced.load() != accepted_; }
   bool HasOwn() const;
+  bool HasReadyStep(int worker) const;
+  void WatchPeers();
   bool HasLoop() const;
   bool IsLoopNear() const;
   void HelpWithLoops();
@@ -159,6 +168,7 @@ class Worker {
   std::unique_ptr<Team> team_;  //!< null: kernels run on one core, but for meetings
   std::vector<LoopBoard*> led_;    //!< of meetings whose steps it runs
   std::vector<HelpedBoard> helped_;  //!< of meetings in which it helps
+  std::vector<Peer> peers_;          //!< who meets it, or is alike
   std::deque<DeviceStream> streams_;  //!< of its device and of all that it copies to or from
 
   std::vector<Part> parts_;     //!< its own first; then those of workers that are alike

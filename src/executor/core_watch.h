@@ -1,0 +1,51 @@
+/*!
+ * \file executor/core_watch.h
+ * \brief Who waits for another thread sees to it that this one has a core: its own, if need be.
+ *
+ * A thread that has something to do and no core keeps all waiting who spin for it on cores of theirs,
+ * for a slice of the kernel's (3 ms and more). They exchange cores then (pinned_thread.h). Who has
+ * waited comes late now, instead of who works; it gets its share of the disturbed core all the same.
+ */
+#ifndef TVM_HETERO_EXECUTOR_CORE_WATCH_H_
+#define TVM_HETERO_EXECUTOR_CORE_WATCH_H_
+
+#include <chrono>
+
+#include "executor/pinned_thread.h"
+
+namespace tvm_hetero {
+
+class CoreWatch {
+ public:
+  /*! \brief Between two readings: the time in which those of one who runs differ surely. */
+  static constexpr std::chrono::microseconds kPatience{30};
+
+  /*! \brief Both outlive the watch. */
+  CoreWatch(PinnedThread* self, PinnedThread* other) : self_(self), other_(other) {}
+
+  /*! \brief A new wait begins: what was read before tells nothing. */
+  void Reset() { since_ = {}; }
+
+  /*!
+   * \brief By `self`, once a turn while it spins.
+   * \param has_work Whether the other one has something to do.
+   */
+  template <typename HasWork>
+  void Look(HasWork has_work) {
+    if (++turns_ % kTurnsBetween != 0) return;
+    has_work() ? LookAtCore() : Reset();
+  }
+
+ private:
+  static constexpr unsigned kTurnsBetween = 128;
+
+  void LookAtCore();
+
+  PinnedThread* self_;
+  PinnedThread* other_;
+  unsigned turns_{0};
+  PinnedThread::Reading since_;
+};
+
+}  // namespace tvm_hetero
+#endif  // TVM_HETERO_EXECUTOR_CORE_WATCH_H_
