@@ -11,8 +11,11 @@
 #include "executor/parallel_loops.h"
 #include "executor/thread_setup.h"
 #include "executor/worker_errors.h"
+#include "memory/host_memory.h"
+#include "memory/workspace.h"
 #include "support/device_name.h"
 #include "support/faults.h"
+#include "support/pace.h"
 
 namespace tvm_hetero {
 namespace {
@@ -117,7 +120,7 @@ void Worker::ThreadMain(std::promise<std::string> ready) {
   } catch (const std::exception& error) {
     Die(Described(error));
   }
-  LeaveCore();
+  HandOverCore();
   streams_.clear();
   team_.reset();
 }
@@ -157,14 +160,21 @@ void Worker::SetUpStreams() {
   }
 }
 
-/*! \brief All memory that the steps of one batch need; by this thread, so near its core. */
+/*!
+ * \brief All memory that the steps of the batches in flight need; by this thread, so near its core.
+ *
+ * Who takes over from another executor has the core from it, so not too much of that at a time.
+ */
 void Worker::SetUpMemory() {
+  const bool is_beside = IsHeldUp();
+  Pace pace(is_beside);
+  const PagesInPieces in_pieces(is_beside ? &pace : nullptr);
   int64_t bytes = plan_.ScratchOfWorker(index_);
   if (bytes > 0 && !scratch_.defined()) {
     scratch_ = Empty(ffi::ShapeView(&bytes, 1), DLDataType{kDLUInt, 8, 1},
                      plan_.DeviceOfWorker(index_));
   }
-  ReserveBuffers(&parts_.front(), 1);
+  ReserveBuffers(&parts_.front(), state_->buffers_wanted.load(std::memory_order_relaxed));
 }
 
 /*! \brief See to it that each slot that a part's kernels fill has so many buffers. */
@@ -332,9 +342,15 @@ void Worker::LeaveCore() {
   if (!state_->departure->HasLeft(index_)) state_->departure->Leave(index_);
 }
 
+/*! \brief The same by its own thread, and what kernels had there with it. */
+void Worker::HandOverCore() {
+  GiveUpWorkspaces();
+  LeaveCore();
+}
+
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
-  if (MayLeave()) LeaveCore();
+  if (MayLeave()) HandOverCore();
   const bool has_own = HasOwn();
   if (!has_own) idle_since_ = kNotIdle;
   if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
@@ -347,7 +363,10 @@ bool Worker::AwaitChange() {
     Parker::Spin(spin_.in_batch, [&] { return has_changed() || !IsLoopNear(); });
   }
   const Parker::Duration spin = has_own ? spin_.in_batch : SpinBetweenBatches();
-  parker_->Await(IsHeldUp() ? Parker::Duration{0} : spin, has_changed);
+  const bool was_held_up = IsHeldUp();
+  parker_->Await(was_held_up ? Parker::Duration{0} : spin, has_changed);
+  // Who waits for the last results of the executor before was woken with us, and wants our core.
+  if (was_held_up && !IsHeldUp()) std::this_thread::yield();
   return has_own || HasNews() || !state_->closing.load();
 }
 
