@@ -123,17 +123,17 @@ class ActivePlan:
         before : the plan that it is to take over from.
         """
         old = None if before is None else before.native
-        pace = _Pace(_REST if old is not None else 0.0)
+        rests = _Rests(_REST if old is not None else 0.0)
         plan, libraries = variant.plan, variant.libraries
         text = native_text(plan)
-        pace.rest()
+        rests.rest()
         executor = native.create(plan, old, text)  # checks the plan: what follows may trust it
         boards: RpcSteps | None = None
         try:
-            pace.begin()
+            rests.begin()
             set_libraries(executor, libraries, model.kernels)
             set_constants(executor, model.weights, model.placed)
-            pace.rest()
+            rests.rest()
             boards = RpcSteps(executor, model.platform, libraries, model.weights)
             return cls(executor, name, schedule, boards)
         except BaseException:
@@ -157,7 +157,7 @@ class Ticket:
     number: int
 
 
-class _Pace:
+class _Rests:
     """Rests after each piece of work, so many times as long as it took of a core."""
 
     def __init__(self, times: float) -> None:
