@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/pace.h"
+
 namespace tvm_hetero {
 namespace {
 
@@ -30,12 +32,20 @@ ffi::Any Served(std::optional<ffi::Array<ffi::Tensor>> outputs) {
   return *std::move(outputs);
 }
 
+/*! \brief ParsePlan on a core on which another executor is at work. */
+Plan ParseBeside(const std::string& text) {
+  Pace pace(true);
+  Plan plan = ParsePlan(text);
+  pace.Rest();
+  return plan;
+}
+
 class ExecutorModule : public ffi::ModuleObj {
  public:
   explicit ExecutorModule(const std::string& plan)
       : executor_(std::make_unique<Executor>(ParsePlan(plan))) {}
   ExecutorModule(const std::string& plan, const ExecutorModule& before)
-      : executor_(std::make_unique<Executor>(ParsePlan(plan), *before.executor_)) {}
+      : executor_(std::make_unique<Executor>(ParseBeside(plan), *before.executor_)) {}
 
   ~ExecutorModule() {
     // In a forked process the threads do not exist, and waiting for them would never end. And a

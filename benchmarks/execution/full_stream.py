@@ -9,6 +9,9 @@ from typing import Any
 
 from tvm_hetero.executor.executor import Executor
 
+# Looking each millisecond took a tenth of a core from the stream itself.
+_LOOK = 0.01
+
 
 class FullStream:
     """Runs the same inputs again and again, by `Executor.map`, until the block ends.
@@ -50,7 +53,7 @@ class FullStream:
         while len(self.ended) < wanted:
             if not self._thread.is_alive():
                 raise RuntimeError("the stream has ended")
-            time.sleep(0.001)
+            time.sleep(_LOOK)
 
     def rate(self, begin: float, end: float) -> float:
         """Requests/s between two moments."""

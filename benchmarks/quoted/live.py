@@ -54,11 +54,13 @@ def mean_table(rows: Sequence[Row]) -> str:
 
 def cost_table(switches: Sequence[Row], watched: Sequence[Row]) -> str:
     """What a switch, a plan and watching cost."""
-    late = [row["lateness"] for row in switches]
+    late, seen = ([row[what] for row in switches] for what in ("lateness", "seen"))
     lines = [
         ["a switch: how late the stream is, in periods, median of "
          f"{len(late)} (goal at most 1)", f"{statistics.median(late):.2f}"],
         ["the same, the worst", f"{max(late):.2f}"],
+        ["the same, as a thread of Python sees it that shares the cores, median and worst",
+         f"{statistics.median(seen):.2f}, {max(seen):.2f}"],
         *([f"watching every step of {row['model']} (goal below 1 %)", f"{100 * row['cost']:+.2f} %"]
           for row in watched),
         *([f"a plan of {row['model']}", f"{1e3 * row['plan']:.0f} ms"] for row in watched),

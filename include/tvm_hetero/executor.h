@@ -54,7 +54,9 @@ class TVM_HETERO_API Executor {
    * \brief The same, for who takes over from another executor on the same cores (see Retire).
    *
    * A worker begins nothing before the other one's workers on its cores are through with all that
-   * they have in flight: so that one is to be retired, or destroyed.
+   * they have in flight: so that one is to be retired, or destroyed. What is made ready here takes a
+   * fifth of those cores at most (src/support/pace.h), and all memory that as many requests in flight
+   * will need as that one has had.
    */
   Executor(Plan plan, const Executor& before);
   /*!
@@ -184,7 +186,7 @@ class TVM_HETERO_API Executor {
  private:
   class Exclusive;
 
-  Executor(Plan plan, std::shared_ptr<Departure> before);
+  Executor(Plan plan, const ExecutorState* before);
   void RefuseFork() const;
   void CheckReady() const;
   void CheckInputsSet() const;

@@ -15,6 +15,7 @@
 #include "executor/worker.h"
 #include "memory/device_api.h"
 #include "support/device_name.h"
+#include "support/pace.h"
 
 namespace tvm_hetero {
 namespace {
@@ -82,16 +83,16 @@ TimeLimit Deadline(double seconds) { return seconds <= 0 ? std::nullopt : In(sec
 
 // ---------------------------------------------------------------------------- begin and end
 
-Executor::Executor(Plan plan) : Executor(std::move(plan), std::shared_ptr<Departure>()) {}
+Executor::Executor(Plan plan) : Executor(std::move(plan), nullptr) {}
 
 Executor::Executor(Plan plan, const Executor& before)
-    : Executor(std::move(plan), (before.RefuseFork(), before.state_->departure)) {}
+    : Executor(std::move(plan), (before.RefuseFork(), before.state_.get())) {}
 
-Executor::Executor(Plan plan, std::shared_ptr<Departure> before)
+Executor::Executor(Plan plan, const ExecutorState* before)
     : plan_(std::move(plan)),
       program_(std::make_unique<Program>(MakeProgram(plan_))),
       state_(std::make_unique<ExecutorState>(plan_, *program_)),
-      before_(std::move(before)),
+      before_(before == nullptr ? nullptr : before->departure),
       inputs_(plan_.inputs.size()),
       process_(getpid()) {
   for (const DevicePlan& device : plan_.devices) RequireRuntime(device.device);
@@ -102,9 +103,14 @@ Executor::Executor(Plan plan, std::shared_ptr<Departure> before)
                                                 state_.get(), desk_.get(), before_.get()));
   }
   if (before_ != nullptr) before_->Follow(&state_->parkers);
+  if (before != nullptr && before->buffers_wanted.load() > 1) {
+    state_->buffers_wanted.store(program_->frames);
+  }
+  Pace pace(before_ != nullptr);
   try {
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (plan_.IsMeeting(static_cast<int>(i))) continue;  // its threads are others'
+      pace.Rest();
       workers_[i]->Start(MaySpin(plan_, i) ? kSpin : Spin{});
     }
   } catch (...) {

@@ -11,8 +11,11 @@
 #include "executor/parallel_loops.h"
 #include "executor/thread_setup.h"
 #include "executor/worker_errors.h"
+#include "memory/host_memory.h"
+#include "memory/workspace.h"
 #include "support/device_name.h"
 #include "support/faults.h"
+#include "support/pace.h"
 
 namespace tvm_hetero {
 namespace {
@@ -136,7 +139,7 @@ void Worker::ThreadMain(std::promise<std::string> ready) {
   } catch (const std::exception& error) {
     Die(Described(error));
   }
-  LeaveCore();
+  HandOverCore();
   streams_.clear();
   team_.reset();
   state_->threads[index_].Leave();
@@ -180,14 +183,21 @@ void Worker::SetUpStreams() {
   }
 }
 
-/*! \brief All memory that the steps of one batch need; by this thread, so near its core. */
+/*!
+ * \brief All memory that the steps of the batches in flight need; by this thread, so near its core.
+ *
+ * Who takes over from another executor has the core from it, so not too much of that at a time.
+ */
 void Worker::SetUpMemory() {
+  const bool is_beside = IsHeldUp();
+  Pace pace(is_beside);
+  const PagesInPieces in_pieces(is_beside ? &pace : nullptr);
   int64_t bytes = plan_.ScratchOfWorker(index_);
   if (bytes > 0 && !scratch_.defined()) {
     scratch_ = Empty(ffi::ShapeView(&bytes, 1), DLDataType{kDLUInt, 8, 1},
                      plan_.DeviceOfWorker(index_));
   }
-  ReserveBuffers(&parts_.front(), 1);
+  ReserveBuffers(&parts_.front(), state_->buffers_wanted.load(std::memory_order_relaxed));
 }
 
 /*! \brief See to it that each slot that a part's kernels fill has so many buffers. */
@@ -379,9 +389,15 @@ void Worker::LeaveCore() {
   if (!state_->departure->HasLeft(index_)) state_->departure->Leave(index_);
 }
 
+/*! \brief The same by its own thread, and what kernels had there with it. */
+void Worker::HandOverCore() {
+  GiveUpWorkspaces();
+  LeaveCore();
+}
+
 /*! \brief Wait until there is something to do; false if nothing more will come. */
 bool Worker::AwaitChange() {
-  if (MayLeave()) LeaveCore();
+  if (MayLeave()) HandOverCore();
   PinnedThread& thread = state_->threads[index_];
   thread.GoHome();
   const bool has_own = HasOwn();
@@ -400,11 +416,14 @@ bool Worker::AwaitChange() {
     });
   }
   const Parker::Duration spin = has_own ? spin_.in_batch : SpinBetweenBatches();
-  const bool has_found = Parker::Spin(IsHeldUp() ? Parker::Duration{0} : spin, [&] {
+  const bool was_held_up = IsHeldUp();
+  const bool has_found = Parker::Spin(was_held_up ? Parker::Duration{0} : spin, [&] {
     if (has_own) WatchPeers();
     return has_changed();
   });
   if (!has_found) parker_->Await(Parker::Duration{0}, has_changed);
+  // Who waits for the last results of the executor before was woken with us, and wants our core.
+  if (was_held_up && !IsHeldUp()) std::this_thread::yield();
   return has_own || HasNews() || !state_->closing.load();
 }
 

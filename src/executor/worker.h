@@ -129,6 +129,7 @@ class Worker {
   bool IsHeldUp() const;
   bool MayLeave() const;
   void LeaveCore();
+  void HandOverCore();
   bool AwaitChange();
   void Rest();
   // One step of one batch.

@@ -3,21 +3,26 @@
 #include <sys/mman.h>
 #include <tvm_hetero/plan.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
 #include "memory/page_cache.h"
+#include "support/pace.h"
 
 namespace tvm_hetero {
 namespace {
 
 constexpr size_t kSmallPage = 4096;
+constexpr size_t kPiece = size_t{512} << 10;  // some 0.2 ms to clear
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t kMapped = SIZE_MAX;  // of pages the sanitizer knows nothing
 #else
 // From here on malloc maps a block of its own, too; but only until the first such block is freed.
 constexpr size_t kMapped = size_t{128} << 10;
 #endif
+
+thread_local Pace* pace_of_thread = nullptr;  // null: all at once
 
 size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -60,7 +65,13 @@ void* MapFresh(size_t bytes) noexcept {
  */
 void Populate(void* data, size_t bytes) noexcept {
 #ifdef MADV_POPULATE_WRITE
-  madvise(data, RoundUp(bytes, kSmallPage), MADV_POPULATE_WRITE);  // a wish, too
+  const size_t whole = RoundUp(bytes, kSmallPage);
+  const size_t piece = pace_of_thread == nullptr ? whole : kPiece;
+  for (size_t done = 0; done < whole; done += piece) {
+    // A wish, too.
+    madvise(static_cast<char*>(data) + done, std::min(piece, whole - done), MADV_POPULATE_WRITE);
+    if (pace_of_thread != nullptr) pace_of_thread->Rest();
+  }
 #endif
 }
 
@@ -82,6 +93,12 @@ void FreeHost(void* data, size_t bytes) noexcept {
   if (bytes < kMapped) return FreeUnsized(data);
   if (data != nullptr) PagesOfProcess()->Give(data, BytesOfPages(bytes));
 }
+
+PagesInPieces::PagesInPieces(Pace* pace) noexcept : before_(pace_of_thread) {
+  pace_of_thread = pace;
+}
+
+PagesInPieces::~PagesInPieces() { pace_of_thread = before_; }
 
 void* AllocateUnsized(size_t bytes) noexcept {
   if (bytes > PTRDIFF_MAX / 2) return nullptr;

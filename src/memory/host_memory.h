@@ -9,6 +9,8 @@
 
 namespace tvm_hetero {
 
+class Pace;
+
 constexpr size_t kHugePage = size_t{2} << 20;
 
 /*!
@@ -26,6 +28,22 @@ void* AllocateHost(size_t bytes) noexcept;
 
 /*! \brief Give back what AllocateHost gave for so many bytes. */
 void FreeHost(void* data, size_t bytes) noexcept;
+
+/*!
+ * \brief While it lives, fresh pages of this thread are had a piece at a time, with rests (pace.h).
+ *
+ * For memory that is made ready on a core on which others are at work.
+ */
+class PagesInPieces {
+ public:
+  explicit PagesInPieces(Pace* pace) noexcept;
+  ~PagesInPieces();
+  PagesInPieces(const PagesInPieces&) = delete;
+  PagesInPieces& operator=(const PagesInPieces&) = delete;
+
+ private:
+  Pace* before_;
+};
 
 /*! \brief The same from malloc, for who does not know the size when he gives it back. */
 void* AllocateUnsized(size_t bytes) noexcept;

@@ -46,7 +46,7 @@ class WorkspacePool {
   WorkspacePool& operator=(const WorkspacePool&) = delete;
   ~WorkspacePool() {
     Recycle();
-    while (!free_.empty()) DropLargest();
+    GiveUp();
   }
 
   /*! \brief A block of at least so many bytes; throws where there is none. */
@@ -77,6 +77,11 @@ class WorkspacePool {
     Keep(*found);
     held_.erase(std::next(found).base());
     return true;
+  }
+
+  /*! \brief Keep none that no kernel has. */
+  void GiveUp() noexcept {
+    while (!free_.empty()) DropLargest();
   }
 
   /*! \brief Take back all blocks. */
@@ -200,6 +205,10 @@ int FreeWorkspace(int device_type, int device_id, void* data) noexcept {
 
 void RecycleWorkspaces() noexcept {
   if (WorkspacePool* pool = PoolOfThread()) pool->Recycle();
+}
+
+void GiveUpWorkspaces() noexcept {
+  if (WorkspacePool* pool = PoolOfThread()) pool->GiveUp();
 }
 
 int64_t WorkspaceAllocations() { return allocations.load(std::memory_order_relaxed); }

@@ -9,7 +9,7 @@
  * Each thread keeps the blocks that its kernels have given back, and takes the smallest that does.
  * Where none does, the largest one makes room for a new one. So a thread has no more blocks than a
  * kernel held at once, none larger than the largest that one asked for, and from some run on
- * nothing is allocated any more. A thread's blocks go when it ends.
+ * nothing is allocated any more. A thread's blocks go when it ends, or gives them up.
  *
  * Seen as functions of tvm-ffi:
  *
@@ -41,6 +41,13 @@ int FreeWorkspace(int device_type, int device_id, void* data) noexcept;
  * One that fails returns without doing so. For when none is running on this thread.
  */
 void RecycleWorkspaces() noexcept;
+
+/*!
+ * \brief Give back the blocks of the calling thread that no kernel has, for other threads to take.
+ *
+ * For who will run no more kernels, before somebody else runs them in his place.
+ */
+void GiveUpWorkspaces() noexcept;
 
 int64_t WorkspaceAllocations();
 int64_t WorkspaceBytes();

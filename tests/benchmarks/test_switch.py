@@ -14,7 +14,7 @@ def test_a_small_run_switches_a_tiny_model(capsys: pytest.CaptureFixture[str]) -
     assert [(row.before, row.after) for row in rows] == [(0.5, 0.3), (0.3, 0.6)]
     printed = capsys.readouterr().out
     for row in rows:
-        assert row.gap > 0 and row.steady_gap > 0 and row.taken > 0
+        assert row.gap > 0 and row.taken > 0 and row.seen > -1 and row.steady > -1
         larger = max(row.period_before, row.period_after)
         assert row.lateness == pytest.approx((row.gap - larger) / larger)
         assert switch.line_of(row) in printed

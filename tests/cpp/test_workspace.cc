@@ -57,6 +57,28 @@ bool RunKernel(const std::vector<uint64_t>& sizes) {
   return true;
 }
 
+TEST(WhatAThreadGivesUpIsForTheNextOne) {
+  void* first = nullptr;
+  InThread([&] {
+    void* held = Alloc(3 * kMega);  // by which pages are kept for others at all
+    first = Alloc(2 * kMega);
+    CHECK(Free(first) == 0);
+    GiveUpWorkspaces();
+    InThread([&] {
+      void* next = Alloc(2 * kMega);
+#ifndef __SANITIZE_ADDRESS__  // which never gives the same again
+      CHECK(next == first);
+#endif
+      CHECK(Free(next) == 0);
+    });
+    CHECK(Free(held) == 0);
+    const int64_t before = WorkspaceBytes();
+    GiveUpWorkspaces();
+    CHECK(WorkspaceBytes() <= before - static_cast<int64_t>(3 * kMega));
+    CHECK(RunKernel({kMega}));  // and it can have others
+  });
+}
+
 TEST(WorkspacesAreUsedAgain) {
   InThread([] {
     const std::vector<std::vector<uint64_t>> kernels{

@@ -138,3 +138,19 @@ def test_plans_that_could_not_be_loaded_are_freed(apart: Executable) -> None:
         assert before > 0 and refused > 0 and executor.variant == SINGLE
         executor.await_drained()
         assert eventually(lambda: live_executors() == before)
+
+
+@pytest.mark.parametrize("first", OTHER)
+def test_a_new_plan_has_memory_for_a_stream_before_it_takes_over_from_one(
+    apart: Executable, first: str
+) -> None:
+    with Executor(apart, first) as executor:
+        assert sum(1 for _ in executor.map([INPUTS] * 8)) == 8
+        executor.switch(OTHER[first])
+        executor.await_drained()
+        counts = []
+        for _ in range(2):
+            inject("allocation", 1_000_000)  # to count them: some are for each request
+            assert sum(1 for _ in executor.map([INPUTS] * 8)) == 8
+            counts.append(count("allocation"))
+        assert counts[0] == counts[1]

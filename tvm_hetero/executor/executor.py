@@ -329,7 +329,9 @@ class Executor(Measured, Closeable):
     def _load(
         self, name: str, variant: Variant, schedule: Schedule, before: ActivePlan | None = None
     ) -> ActivePlan:
-        check_processor(self._model.platform, variant.libraries)
+        loaded = self._model.kernels  # those have been checked, and a switch is to take little
+        fresh = [name for name, path in variant.libraries.items() if path not in loaded]
+        check_processor(self._model.platform, fresh)
         check_cores(variant.plan)
         return ActivePlan.load(name, variant, schedule, self._model, before)
 

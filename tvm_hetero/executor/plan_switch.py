@@ -5,7 +5,7 @@ of an executor share weights and compiled kernels, so that another plan compiles
 There is one that takes what comes; `PlanSwitch.switch` puts another one in its place:
 
     1. the new plan's threads start and its slots are allocated, while the old one goes on (in
-       pieces, with pauses between them: both want the same cores);
+       pieces, with rests between them: both want the same cores);
     2. whoever comes now finds the new one;
     3. the old one is retired: it refuses (`PlanRetired`) who found it a moment ago, or waits in its
        queue, and they go to the new one; what is in flight ends there as it would have anyway;
@@ -56,9 +56,10 @@ from tvm_hetero.util.interruptible_waits import await_event
 
 # How long `close` waits for callbacks that run.
 CLOSING = 10.0
-# Making a plan takes some milliseconds of a core on which the plan before it is at work. In pieces
-# with so many seconds between them it holds up each request a little, instead of one for all of it.
-_PAUSE = 0.001
+# Making a plan ready takes some milliseconds of a core on which the plan before it is at work. With
+# rests of so many times as long as each piece took it holds up each request a little, instead of
+# one for all of it. C++ rests likewise (src/support/pace.h).
+_REST = 4.0
 
 
 @dataclass
@@ -122,18 +123,17 @@ class ActivePlan:
         before : the plan that it is to take over from.
         """
         old = None if before is None else before.native
-        pause = _PAUSE if old is not None else 0.0
+        rests = _Rests(_REST if old is not None else 0.0)
         plan, libraries = variant.plan, variant.libraries
-        time.sleep(pause)
         text = native_text(plan)
-        time.sleep(pause)
+        rests.rest()
         executor = native.create(plan, old, text)  # checks the plan: what follows may trust it
         boards: RpcSteps | None = None
         try:
-            time.sleep(pause)
+            rests.begin()
             set_libraries(executor, libraries, model.kernels)
             set_constants(executor, model.weights, model.placed)
-            time.sleep(pause)
+            rests.rest()
             boards = RpcSteps(executor, model.platform, libraries, model.weights)
             return cls(executor, name, schedule, boards)
         except BaseException:
@@ -155,6 +155,23 @@ class Ticket:
 
     active: ActivePlan
     number: int
+
+
+class _Rests:
+    """Rests after each piece of work, so many times as long as it took of a core."""
+
+    def __init__(self, times: float) -> None:
+        self._times = times
+        self._since = time.thread_time()
+
+    def begin(self) -> None:
+        """A piece begins here."""
+        self._since = time.thread_time()
+
+    def rest(self) -> None:
+        """It has ended, and the next one begins."""
+        time.sleep(self._times * max(time.thread_time() - self._since, 0.0))
+        self.begin()
 
 
 class PlanSwitch:
