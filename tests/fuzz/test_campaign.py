@@ -11,7 +11,8 @@ from benchmarks.result_rows import read_rows
 from tests.fuzz import campaign
 from tests.fuzz.tally import conclude, harness_parser, seeds
 
-_ROW = {"count": 3, "first": 1, "faults": 0, "seconds": 2.0, "outcomes": "3 read"}
+_ROW = {"count": 3, "wanted": 30, "first": 1, "faults": 0, "seconds": 2.0,
+        "outcomes": {"read": 3}}  # fmt: skip
 
 
 def test_a_harness_that_dies_is_a_fault() -> None:
@@ -44,13 +45,29 @@ def test_rows_take_the_place_of_those_before(tmp_path: Path) -> None:
     assert all(row["commit"] and row["date"] for row in rows)
 
 
+def test_a_row_is_gone_on_with_on_its_own_commit_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, harness = tmp_path / "fuzz.json", campaign.HARNESSES[0]
+    for commit, kept in (("abc1234", True), ("abc1234+", False), ("other56", False)):
+        monkeypatch.setattr(campaign, "commit_name", lambda commit=commit: commit)
+        monkeypatch.setattr("benchmarks.documents.commit_name", lambda commit=commit: commit)
+        if commit != "other56":
+            campaign.write_row({**_ROW, "harness": harness.name}, path)
+        assert (campaign.row_so_far(harness, path) is not None) == kept
+    more = {**_ROW, "first": 4, "faults": 1, "outcomes": {"fault": 1, "read": 2}}
+    both = campaign.joined({**_ROW, "harness": "x"}, more)
+    assert (both["count"], both["first"], both["faults"], both["seconds"]) == (6, 1, 1, 4.0)
+    assert both["outcomes"] == {"fault": 1, "read": 5}
+
+
 def test_a_small_campaign_runs_harnesses_and_writes_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = read_rows(campaign.RESULTS)
     assert campaign.main(["relay_programs", "--count", "2", "--first", "3"]) == 0
     assert read_rows(campaign.RESULTS) == before
-    assert capsys.readouterr().out.split()[:3] == ["relay_programs", "2", "0"]
+    assert capsys.readouterr().out.split()[:5] == ["relay_programs", "2", "of", "2000", "0"]
 
 
 def test_all_harnesses_of_make_fuzz_are_in_it() -> None:
