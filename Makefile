@@ -119,7 +119,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000
 	$(BIN)/python -m tests.fuzz.artifacts --count 2000 --keep build/fuzz/artifacts
-	$(BIN)/python -m tests.fuzz.cluster_losses --rounds 20
+	$(BIN)/python -m tests.fuzz.cluster_losses --count 20
 	$(BIN)/python -m tests.fuzz.signals --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.shared_cache --seconds $(SECONDS)
 

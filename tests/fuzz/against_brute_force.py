@@ -9,16 +9,15 @@ better; problems that it cannot close in its steps are counted apart.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 
 from tests.brute_force import Exhausted, limited, optimal_schedule
 from tests.fuzz.small_problems import small_problem
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverWarning
 from tvm_hetero.problem import Problem
 from tvm_hetero.solvers import Options, solve
@@ -56,20 +55,16 @@ def compare(problem: Problem, steps: float) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--first", type=int, default=int(time.time()), metavar="SEED")
+    parser = harness_parser(__doc__, first=None)
     parser.add_argument("--steps", type=float, default=1e5)
     args = parser.parse_args(arguments)
-    end, seed, verdicts = time.monotonic() + args.seconds, args.first, Counter[str]()
-    while time.monotonic() < end:
+    verdicts = Counter[str]()
+    for seed in seeds(args):
         found = compare(small_problem(seed), args.steps)
         verdicts[found if found in (CLOSED, OPEN) else "faults"] += 1
         if found not in (CLOSED, OPEN):
             print(f"seed {seed}: {found}", flush=True)
-        seed += 1
-    print(f"{seed - args.first} problems from {args.first} on: {dict(verdicts)}")
-    return 1 if verdicts["faults"] else 0
+    return conclude(__file__, args.first, verdicts, verdicts["faults"])
 
 
 if __name__ == "__main__":

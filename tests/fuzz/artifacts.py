@@ -12,7 +12,6 @@ that ends the process as it is loaded stands for all that must not be. A fault i
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import random
@@ -21,7 +20,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -39,6 +37,7 @@ from tests.fuzz.mutations import (
     mutate_scalars,
 )
 from tests.fuzz.odd_files import REPLACEMENTS
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.executor.executor import load
 from tvm_hetero.util.files import sha256_of_file
 
@@ -273,18 +272,14 @@ def whole_of(path: Path, program: Path) -> Whole:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try seeds one after the other; 1 if there was a fault."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--first", type=int, default=0)
+    parser = harness_parser(__doc__)
     parser.add_argument("--keep", type=Path, help="folder for artifacts with faults")
     asked = parser.parse_args(arguments)
-    end, counts = time.monotonic() + asked.seconds, Counter[str]()
+    counts, tried = Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="tvm-hetero-fuzz-") as place:
         whole = make_whole(Path(place), example_program())
-        for seed in range(asked.first, asked.first + asked.count):
-            if time.monotonic() > end:
-                break
+        for seed in seeds(asked):
+            tried += 1
             for loader, verdict in zip(("Python", "C++"), attempt(seed, whole), strict=True):
                 counts[f"{loader} {verdict.status}"] += 1
                 if verdict.status == FAULT:
@@ -292,8 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     if asked.keep:
                         shutil.rmtree(asked.keep / str(seed), ignore_errors=True)
                         broken_artifact(seed, whole.folder, asked.keep / str(seed))
-    print(json.dumps(counts))
-    return int(any(counts[f"{loader} {FAULT}"] for loader in ("Python", "C++")))
+    faults = sum(counts[f"{loader} {FAULT}"] for loader in ("Python", "C++"))
+    return conclude(__file__, asked.first, counts, faults, tried)
 
 
 if __name__ == "__main__":

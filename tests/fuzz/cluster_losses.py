@@ -1,6 +1,6 @@
 """Nodes of a cluster that are killed or stopped at any moment: the answer is right, or an error.
 
-    python -m tests.fuzz.cluster_losses [--rounds N] [--first SEED]
+    python -m tests.fuzz.cluster_losses [--count N] [--first SEED]
 
 A model of eight kernels over three nodes, whose tensors of 16 MB move from node to node, so that a
 moment by chance is mostly in the middle of a kernel or of a transfer. Each round a node gets
@@ -9,7 +9,6 @@ SIGKILL or SIGSTOP while a request is under way; what it answers is compared, an
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import random
@@ -18,12 +17,14 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from tests.cluster.clusters import nodes, planned
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.cluster.description import Description, NodeRow
 from tvm_hetero.cluster.driver import Cluster
 from tvm_hetero.cluster.executor import ClusterExecutor
@@ -85,11 +86,9 @@ def _bring_back(cluster: Cluster, executor: ClusterExecutor, victim: str) -> Non
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try rounds one after the other; 1 if there was a fault."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0)
+    parser = harness_parser(__doc__)
     asked = parser.parse_args(arguments)
-    rng, faults = random.Random(asked.first), 0
+    outcomes, faults = Counter[str](), 0
     warnings.simplefilter("ignore")
     values = np.random.default_rng(0).standard_normal((_SIDE, _SIDE)).astype(np.float32)
     rows = tuple(NodeRow(f"n{i}") for i in range(_NODES))
@@ -100,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             begin = time.monotonic()
             executor.run({"x": values})
             within = time.monotonic() - begin
-            for number in range(asked.rounds):
+            for number in seeds(asked):
+                rng = random.Random(number)
                 victim = rng.choice(executor.nodes)
                 sign = rng.choice([signal.SIGKILL, signal.SIGSTOP])
                 timer = _lose(cluster.pid(victim), sign, rng.random() * within)
@@ -109,12 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 told.append(_answer(executor, values, wanted))
                 good = told[0].startswith(("same", "refused")) and told[1] == "same"
                 faults += not good
+                outcomes[f"{sign.name}: {told[0].partition(':')[0]}"] += 1
                 print(f"{number} {victim} {sign.name}: {', then '.join(told)}", flush=True)
                 _bring_back(cluster, executor, victim)
     finally:
         cluster.close()
-    print(f"{asked.rounds} rounds, {faults} faults")
-    return int(faults > 0)
+    return conclude(__file__, asked.first, outcomes, faults)
 
 
 if __name__ == "__main__":

@@ -11,17 +11,20 @@ whether it was JSON at all, and whether it was a plan.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
+import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tvm_ffi
 import yaml
 
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tests.util.test_hostile_documents import DOCUMENTS, READERS, _check_message
 from tvm_hetero.errors import FormatError, HeteroError
 from tvm_hetero.executor.native import load_library
@@ -152,21 +155,20 @@ def check(seed: int, folder: Path) -> bool:
         raise AssertionError(f"seed {seed}, {kind}: {text!r}: {error!r}") from error
 
 
-def main() -> None:
-    """Draw documents until the time is over; the first fault ends it."""
-    options = argparse.ArgumentParser()
-    options.add_argument("--seconds", type=float, default=600)
-    options.add_argument("--seed", type=int, default=None)
-    given = options.parse_args()
-    first = random.SystemRandom().randrange(2**40) if given.seed is None else given.seed
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw documents until there are enough or the time is over; returns the exit status."""
+    given = harness_parser(__doc__, first=None).parse_args(arguments)
     load_library()
-    end, count, read = time.monotonic() + given.seconds, 0, 0
+    outcomes = Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end:
-            read += check(first + count, Path(folder))
-            count += 1
-    print(f"{count} documents from seed {first} on: {read} read, the others refused; no fault")
+        for seed in seeds(given):
+            try:
+                outcomes["read" if check(seed, Path(folder)) else "refused"] += 1
+            except AssertionError as fault:
+                outcomes["fault"] += 1
+                print(fault, flush=True)
+    return conclude(__file__, given.first, outcomes, outcomes["fault"])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

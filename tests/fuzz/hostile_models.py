@@ -11,13 +11,11 @@ so that it is there if this very process dies.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import resource
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +26,7 @@ from onnx import helper, numpy_helper
 
 from tests.fuzz.hostile_values import FLOATS, TEXTS, Hostility
 from tests.fuzz.onnx_models import grow
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
 
@@ -160,28 +159,23 @@ def most_memory() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser = harness_parser(__doc__)
     parser.add_argument("--keep", type=Path, help="folder for models with faults")
     args = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
-    end = time.monotonic() + args.seconds
     with contextlib.ExitStack() as stack:
         folder = args.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
-        for seed in range(args.first, args.first + args.count):
-            if time.monotonic() > end:
-                break
+        for seed in seeds(args):
             data = hostile_model(seed)
             status, why = attempt(data, folder / "current.onnx")
             counts[status] += 1
             if status in ("fault", "survived"):
                 print(seed, status, why[:300], flush=True)
                 (folder / f"{status}_{seed}.onnx").write_bytes(data)
-    print(dict(counts), f"{most_memory() >> 20} MiB at most")
-    return 1 if counts["fault"] or most_memory() > MOST_BYTES else 0
+    print(f"{most_memory() >> 20} MiB at most")
+    greedy = int(most_memory() > MOST_BYTES)
+    return conclude(__file__, args.first, counts, counts["fault"] + greedy)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ import tvm_ffi
 
 from tests.fuzz.guarded import GuardedArrays
 from tests.fuzz.onnx_models import grow
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.kernels import schedule_kernel
@@ -113,24 +115,21 @@ def fault(first: int, count: int, nodes: int) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser = harness_parser(__doc__)
     parser.add_argument("--nodes", type=int, default=12)
     parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     if args.child:
         run_seeds(args.first, args.child, args.nodes)
         return 0
-    end, seed, faults = time.monotonic() + args.seconds, args.first, 0
-    while time.monotonic() < end:
+    outcomes, faults = Counter[str](), 0
+    for seed in islice(seeds(args), 0, None, _AT_ONCE):
         found = fault(seed, _AT_ONCE, args.nodes)
+        outcomes["in bounds" if found is None else "fault"] += _AT_ONCE
         if found is not None:
             faults += 1
             print(found, flush=True)
-        seed += _AT_ONCE
-    print(f"{seed - args.first} models, {faults} faults")
-    return 1 if faults else 0
+    return conclude(__file__, args.first, outcomes, faults)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,9 @@ VERBS = (
     Verb("solvers", "solvers", 1),
     Verb("tune", "tune {in}/tiny.onnx --platform {in}/two.yaml --trials 30", 15),
     Verb("zoo", "zoo randwire-c154 -o problem.json", 1),
+    Verb("power", "power {in}/levels.json --watts 4 -o schedule.json", 2),
+    Verb("choose", "choose {in}/ask.json --html choice.html", 4),
+    Verb("doctor", "doctor", 8),
     Verb("demo", "demo --folder demo --model {in}/tiny.onnx", 15),
 )  # fmt: skip
 
@@ -76,9 +79,11 @@ VERBS = (
 def prepare(folder: Path) -> None:
     """Make what the verbs read; what this code has made already is kept."""
     from benchmarks.execution.cases import TINY, make_model
+    from tests.cli.verbs.test_choose import write_question
     from tests.models import two_cpus
     from tests.online.comparison.test_recorded import recording
     from tests.planning.helix.test_format import DOCUMENT
+    from tests.planning.power.test_plan import two_levels
     from tests.small_decoders import tiny
 
     made = folder / "made"
@@ -92,6 +97,8 @@ def prepare(folder: Path) -> None:
     devices = tuple(replace(device, **figures) for device in platform.devices)
     replace(platform, devices=devices).save(folder / "two.yaml")
     recording().save(folder / "table.json")
+    two_levels(0.5).save(folder / "levels.json")
+    write_question(folder)
     (folder / "layers.json").write_text(json.dumps(DOCUMENT))
     (folder / "nodes.yaml").write_text(
         "format: tvm-hetero/cluster/1\naddress: local\nnodes: [{name: a, cores: [0]}]\n"

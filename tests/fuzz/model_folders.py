@@ -10,8 +10,6 @@ the folders of these are kept.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import shutil
@@ -25,6 +23,7 @@ from pathlib import Path
 from tests.fuzz.limited import FAULT, Verdict, judge
 from tests.fuzz.mutations import mutate_bytes, mutate_json, mutate_safetensors
 from tests.fuzz.odd_files import REPLACEMENTS
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tests.serve.small_tokenizer import write_texts
 from tests.small_decoders import CONFIGS, tiny
 from tvm_hetero.frontends.huggingface import from_huggingface
@@ -123,21 +122,18 @@ def attempt(seed: int, *, encoders: bool = False) -> Verdict:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try seeds one after the other; 1 if there was a fault."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
+    parser = harness_parser(__doc__)
     parser.add_argument("--encoders", action="store_true")
     asked = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
-    for seed in range(asked.first, asked.first + asked.count):
+    for seed in seeds(asked):
         verdict = attempt(seed, encoders=asked.encoders)
         counts[verdict.status] += 1
         if verdict.status == FAULT:
             print(f"seed {seed}: {verdict.told}", flush=True)
             shutil.rmtree(_KEPT / str(seed), ignore_errors=True)
             broken_folder(seed, _KEPT / str(seed), encoders=asked.encoders)
-    print(json.dumps(counts))
-    return int(counts[FAULT] > 0)
+    return conclude(__file__, asked.first, counts, counts[FAULT])
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ compiled and run.  Differences are printed with their seeds, and the models kept
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ import tvm_hetero as th
 from tests.fuzz import quantized_recipes, rarer_recipes  # noqa: F401  (register recipes)
 from tests.fuzz.growing import BOOL, FLOAT, INT64, GrowingModel
 from tests.fuzz.recipes import RECIPES
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import from_onnx
@@ -135,16 +134,13 @@ def attempt(seed: int, nodes: int, build: bool) -> tuple[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser = harness_parser(__doc__)
     parser.add_argument("--nodes", type=int, default=12)
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--keep", type=Path, help="folder for models that differ")
     args = parser.parse_args(arguments)
     counts: dict[str, int] = {}
-    end, seed = time.monotonic() + args.seconds, args.first
-    while time.monotonic() < end:
+    for seed in seeds(args):
         status, why = attempt(seed, args.nodes, args.build)
         counts[status] = counts.get(status, 0) + 1
         if status in ("wrong", "refused"):
@@ -152,9 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if status == "wrong" and args.keep:
             args.keep.mkdir(parents=True, exist_ok=True)
             onnx.save(grow(seed, args.nodes).model(), args.keep / f"{seed}.onnx")
-        seed += 1
-    print(counts)
-    return 1 if counts.get("wrong") else 0
+    return conclude(__file__, args.first, counts, counts.get("wrong", 0))
 
 
 if __name__ == "__main__":

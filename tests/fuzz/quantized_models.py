@@ -11,9 +11,7 @@ ONNX Runtime, without optimizations, and our kernels run what is left.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ from tests.frontends.onnx.running import compute
 from tests.fuzz.float_models import FloatModel
 from tests.fuzz.onnx_models import by_onnxruntime, difference, expanded
 from tests.fuzz.spoilt_codes import spoil
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.frontends.onnx import check_model
 from tvm_hetero.frontends.onnx.post_training import (
@@ -94,14 +93,11 @@ def attempt(seed: int, *, build: bool = True) -> tuple[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser = harness_parser(__doc__)
     parser.add_argument("--keep", type=Path, help="folder for models that differ")
     args = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
-    end, seed = time.monotonic() + args.seconds, args.first
-    while time.monotonic() < end:
+    for seed in seeds(args):
         status, why = attempt(seed)
         counts[status] += 1
         if status in ("wrong", "refused", "taken"):
@@ -109,9 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if args.keep:
                 args.keep.mkdir(parents=True, exist_ok=True)
                 onnx.save(quantized(seed)[0], args.keep / f"{seed}.onnx")
-        seed += 1
-    print(dict(counts))
-    return 1 if counts["wrong"] else 0
+    return conclude(__file__, args.first, counts, counts["wrong"])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ with its seed.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import sys
@@ -26,6 +24,7 @@ from tests.frontends.relay.json_reader.test_graph_file import params_bytes
 from tests.frontends.relay.models import DATA
 from tests.fuzz.limited import FAULT, Verdict, judge
 from tests.fuzz.mutations import mutate_bytes, mutate_json
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tvm_hetero.frontends.relay import from_json, load_params
 from tvm_hetero.frontends.relay.check import relay_check
 
@@ -84,18 +83,15 @@ def attempt(seed: int) -> Verdict:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try seeds one after the other; 1 if there was a fault."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
+    parser = harness_parser(__doc__)
     asked = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
-    for seed in range(asked.first, asked.first + asked.count):
+    for seed in seeds(asked):
         verdict = attempt(seed)
         counts[verdict.status] += 1
         if verdict.status == FAULT:
             print(f"seed {seed} ({broken_program(seed)[0]}): {verdict.told}", flush=True)
-    print(json.dumps(counts))
-    return int(counts[FAULT] > 0)
+    return conclude(__file__, asked.first, counts, counts[FAULT])
 
 
 if __name__ == "__main__":

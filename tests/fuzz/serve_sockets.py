@@ -1,6 +1,6 @@
 """Requests that are nearly right, on raw sockets: the server answers or hangs up, and lives on.
 
-    python -m tests.fuzz.serve_sockets --seconds 600 [--seed N]
+    python -m tests.fuzz.serve_sockets --seconds 600 [--first SEED]
 
 Valid requests are changed at random: bytes flipped, cut out, doubled, spliced with tokens on which
 parsers stumble, sent in pieces, ended early. It must hold that
@@ -15,19 +15,20 @@ What breaks a rule is printed with its seed, which makes the same request again.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import random
 import select
 import socket
+import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tests.serve.faults.hosted import Hosted
 from tests.serve.faults.raw_socket import RawSocket
 from tests.waiting import eventually
@@ -179,24 +180,18 @@ def fuzzed_server(folder: Path) -> Iterator[Hosted]:
         yield server
 
 
-def main() -> None:
-    """Fuzz for a while with seeds that no run has had."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fuzz for a while, by default with seeds that no run has had; the exit status."""
     from tests.serve.build_models import build_tensor_models
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--seed", type=int, default=None, help="only this one")
-    args = parser.parse_args()
-    first = time.time_ns() if args.seed is None else args.seed
-    seeds = iter(range(first, first + (10**9 if args.seed is None else 1)))
+    args = harness_parser(__doc__, first=None).parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         build_tensor_models(Path(name))
         with fuzzed_server(Path(name)) as server:
-            counts, faults = fuzz(server, seeds, args.seconds)
-    print(", ".join(f"{count} {what}" for what, count in sorted(counts.items())))
+            counts, faults = fuzz(server, seeds(args), float("inf"))
     print("\n".join(faults))
-    raise SystemExit(bool(faults))
+    return conclude(__file__, args.first, counts, len(faults))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

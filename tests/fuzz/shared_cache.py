@@ -1,6 +1,6 @@
 """Several models are partitioned at once on one cache, some of them killed: all others are right.
 
-    python -m tests.fuzz.shared_cache [--rounds N] [--seconds S] [--first SEED] [--models M]
+    python -m tests.fuzz.shared_cache [--count N] [--seconds S] [--first SEED] [--models M]
 
 A *round* draws models whose kernels are the same here and there, while their weights never are,
 empties the cache or keeps it, and starts a process for each model; one or none is killed at a
@@ -14,7 +14,6 @@ random moment. Then must hold:
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
@@ -23,7 +22,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,6 +31,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tests.models import two_cpus
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.executor.executor import Executor
@@ -161,22 +161,16 @@ def _cache_faults(cache: Path) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run rounds; the status says whether all went well."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first round")
+    parser = harness_parser((__doc__ or "").splitlines()[0])
     parser.add_argument("--models", type=int, default=3, help="how many at once")
     given = parser.parse_args(arguments)
-    end, rounds, failed = time.monotonic() + given.seconds, 0, 0
+    outcomes = Counter[str]()
     with tempfile.TemporaryDirectory(prefix="shared_cache.") as folder:
-        for seed in range(given.first, given.first + given.rounds):
-            if time.monotonic() > end:
-                break
+        for seed in seeds(given):
             faults = run_round(seed, Path(folder), given.models)
-            rounds, failed = rounds + 1, failed + bool(faults)
+            outcomes["faults" if faults else "well"] += 1
             print(f"round {seed}: {'; '.join(faults) or 'well'}", flush=True)
-    print(f"{rounds} rounds of {given.models} models, {failed} failed")
-    return min(failed, 1)
+    return conclude(__file__, given.first, outcomes, outcomes["faults"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A signal at a random moment of a random verb: it ends at once and leaves nothing behind.
 
-    python -m tests.fuzz.signals [--trials N] [--seconds S] [--first SEED] [--verb NAME]
+    python -m tests.fuzz.signals [--count N] [--seconds S] [--first SEED] [--verb NAME]
 
 A *trial* is a verb of `interrupted_verbs` in an empty folder, with a folder for temporary files of
 its own, and SIGINT, SIGTERM or SIGHUP to it or (as a terminal's Ctrl-C) to its group. The moment is
@@ -16,7 +16,6 @@ counted from when it has taken its signals: the interpreter's own start is not o
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import random
@@ -26,12 +25,13 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz.interrupted_verbs import ROOT, VERBS, Verb, is_whole, prepare
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tests.waiting import eventually
 
 LIMIT = 10.0
@@ -219,30 +219,25 @@ def _hear_signals() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run trials; the status says whether all went well."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first trial")
+    parser = harness_parser((__doc__ or "").splitlines()[0])
     parser.add_argument("--verb", choices=[verb.name for verb in VERBS])
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fuzz" / "signals")
     given = parser.parse_args(arguments)
     _hear_signals()
     prepare(given.folder)
-    end, failed, times = time.monotonic() + given.seconds, 0, []
+    outcomes, failed, times = Counter[str](), 0, []
     with server(given.folder) as port:
-        for seed in range(given.first, given.first + given.trials):
-            if time.monotonic() > end:
-                break
+        for seed in seeds(given):
             trial = Trial.draw(seed, given.verb)
             outcome = run_trial(trial, given.folder, port)
             times.append(outcome.took)
             failed += bool(outcome.faults)
+            outcomes[f"status {outcome.status}"] += 1
             print(f"{trial}: {outcome.status} after {outcome.took:.2f} s", *outcome.faults,
                   sep="\n    ", flush=True)  # fmt: skip
     times.sort()
-    print(f"{len(times)} trials, {failed} failed; from signal to end: median "
-          f"{times[len(times) // 2]:.2f} s, worst {times[-1]:.2f} s")  # fmt: skip
-    return min(failed, 1)
+    print(f"from signal to end: median {times[len(times) // 2]:.2f} s, worst {times[-1]:.2f} s")
+    return conclude(__file__, given.first, outcomes, failed)
 
 
 if __name__ == "__main__":

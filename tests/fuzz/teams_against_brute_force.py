@@ -10,14 +10,13 @@ its steps are counted apart, those in which no core is shared are passed over.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 
 from tests.brute_force import Exhausted, limited, optimal_schedule
+from tests.fuzz.tally import conclude, harness_parser, seeds
 from tests.fuzz.team_problems import team_problem
 from tvm_hetero.bounds import bound_ladder
 from tvm_hetero.check import check_schedule
@@ -122,24 +121,20 @@ def _wrong(problem: Problem, name: str, answer: Schedule, best: float) -> list[s
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--first", type=int, default=int(time.time()), metavar="SEED")
+    parser = harness_parser(__doc__, first=None)
     parser.add_argument("--steps", type=float, default=STEPS)
     parser.add_argument("--limited", action="store_true", help="nodes whose memory has a limit")
     args = parser.parse_args(arguments)
-    end, seed, verdicts = time.monotonic() + args.seconds, args.first, Counter[str]()
-    while time.monotonic() < end:
+    verdicts, faulty = Counter[str](), 0
+    for seed in seeds(args):
         most = 1 + seed % MOST_ELEMENTS
         problem = team_problem(seed, KINDS, most, limited=args.limited)
         verdict, found = compare(problem, solvers_for(seed), args.steps)
         verdicts[verdict] += 1
-        verdicts["with faults"] += bool(found)
+        faulty += bool(found)
         for text in found:
             print(f"seed {seed} ({problem.objective.kind}, {problem.batch}): {text}", flush=True)
-        seed += 1
-    print(f"{seed - args.first} problems from {args.first} on: {dict(verdicts)}")
-    return 1 if verdicts["with faults"] else 0
+    return conclude(__file__, args.first, verdicts, faulty)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,13 @@ import signal
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from tests.fuzz.interrupted_verbs import VERBS, Verb
 from tests.fuzz.signals import Trial, run_trial
+from tvm_hetero.cli.main import app
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,14 @@ def test_the_seed_decides_all() -> None:
     assert drawn == [Trial.draw(seed) for seed in range(300)]
     assert {trial.verb for trial in drawn} == set(VERBS)
     assert {trial.number for trial in drawn} == {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+def test_no_verb_is_left_out() -> None:
+    known = get_command(app)
+    assert isinstance(known, TyperGroup)
+    assert {verb.arguments.split()[0] for verb in VERBS} == set(
+        known.list_commands(typer.Context(known))
+    )
 
 
 def test_what_is_left_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

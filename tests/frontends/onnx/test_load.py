@@ -380,3 +380,13 @@ def test_external_data_needs_a_file() -> None:
 def test_a_file_that_opens_and_cannot_be_read_is_refused() -> None:
     with pytest.raises(ModelError, match=r"/proc/self/mem': Input/output error"):
         load_model("/proc/self/mem")
+
+
+def test_text_that_is_none_is_refused() -> None:
+    """It was a fault of ours: UnicodeDecodeError."""
+    node = helper.make_node("Constant", [], ["y"])
+    node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(
+        helper.make_tensor("t", TensorProto.STRING, [2], [b"plain", b"\xff"])
+    )
+    with pytest.raises(ModelError, match="text that is not UTF-8"):
+        check_model(make([node], {"x": [2]}, ["y"]))

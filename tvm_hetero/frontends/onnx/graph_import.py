@@ -6,7 +6,6 @@ All that this needs is imported with it, TVM too, so that a child that is forked
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import onnx
@@ -18,6 +17,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
+from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
 from tvm_hetero.frontends.onnx.index_ranges import index_ranges
@@ -38,27 +38,25 @@ from tvm_hetero.passes.lengths import counted_results
 from tvm_hetero.util.untrusted_names import identifier
 
 
-@dataclass(frozen=True)
-class ImportedGraph:
-    """A module, the graph it was made of, and the tensors of that graph's constants."""
-
-    module: tvm.IRModule
-    graph: OnnxGraph
-    tensors: dict[str, tvm.runtime.Tensor]
-
-
 def import_graph(
-    model: onnx.ModelProto, name: str, random_weights: int | None, limits: OnnxLimits
-) -> ImportedGraph:
-    """Import a model, which is changed; parameters and errors as of `importer.import_checked`."""
+    model: onnx.ModelProto,
+    name: str,
+    random_weights: int | None,
+    limits: OnnxLimits,
+    weights: WeightFile | None = None,
+) -> tvm.IRModule:
+    """Import a model, which is changed; parameters and errors as of `importer.import_checked`.
+
+    Large weights go to `weights`, if it is given.
+    """
     convert_opset(model)
     graph = OnnxGraph(model, limits)
     if random_weights is not None:
         randomize_graph(graph, random_weights, limits)
     rewrite_graph(graph, limits)
-    module, tensors = convert_graph(graph)
+    module = convert_graph(graph, weights)
     _refuse_dynamic(module)
-    return ImportedGraph(_with_names(module, graph, identifier(name or "model")), graph, tensors)
+    return _with_names(module, graph, identifier(name or "model"))
 
 
 def rewrite_graph(graph: OnnxGraph, limits: OnnxLimits = DEFAULT_LIMITS) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from tvm_hetero.frontends.onnx.load import (
 )
 from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
-from tvm_hetero.frontends.onnx.model.model_answer import large_tensors
 from tvm_hetero.frontends.onnx.model.model_digest import ModelDigest
 from tvm_hetero.frontends.onnx.source import note_source
 from tvm_hetero.processes.forked_child import Section
@@ -142,18 +142,18 @@ def _import_model(
     """Import a model after `settle` has changed it, both in a child; as :func:`import_checked`."""
     # Converters are kernels' neighbours: TVM is loaded with them, only now, and not in the child.
     from tvm_hetero.frontends.onnx.conversion.module_answer import pack_module, unpack_module
+    from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
     from tvm_hetero.frontends.onnx.graph_import import import_graph
 
     def work() -> list[Section]:
-        before = large_tensors(model)
+        weights.clear()
         settle()
-        made = import_graph(model, name, random_weights, limits)
-        held = made.graph.constants
-        ours = (k for k in made.tensors if k in before and held[k] is before[k])
-        return pack_module(made.module, {made.tensors[k].__chandle__(): k for k in ours})
+        made = import_graph(model, name, random_weights, limits, weights)
+        return pack_module(made, weights)
 
     if is_isolated():
         settle()
-        return import_graph(model, name, random_weights, limits).module
-    sections = run_isolated(work, model, limits, draws=random_weights is not None)
-    return unpack_module(sections, {tensor.name: tensor for tensor in model.graph.initializer})
+        return import_graph(model, name, random_weights, limits)
+    with closing(WeightFile()) as weights:
+        sections = run_isolated(work, model, limits, draws=random_weights is not None)
+        return unpack_module(sections, weights.mapped())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import closing
 
+import ml_dtypes
 import numpy as np
 import pytest
+import tvm
 from onnx import helper
 from tvm_ffi import structural_equal
 
@@ -13,18 +17,68 @@ from tests.frontends.onnx.running import typed_model
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.conversion.module_answer import pack_module, unpack_module
+from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
+from tvm_hetero.frontends.onnx.graph_import import import_graph
+from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS
 
 
-def test_it_is_the_same_and_each_parameter_needs_its_weight() -> None:
+@pytest.fixture
+def file() -> Iterator[WeightFile]:
+    with closing(WeightFile()) as made:
+        yield made
+
+
+def test_it_is_the_same_and_each_parameter_needs_its_weight(file: WeightFile) -> None:
     weight = np.random.default_rng(0).standard_normal((48, 40)).astype(np.float32)
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     module = from_onnx(typed_model([node], {"x": weight[:3, :].T}, {"w": weight[:3]}))
     large = from_onnx(typed_model([node], {"x": weight.T}, {"w": weight}))
     for given, weights in ((module, 0), (large, 1)):
-        sections = pack_module(given, {})
+        sections = pack_module(given, file)
         origins = json.loads(bytes(sections[0]))
         assert len(origins) == weights
-        assert structural_equal(unpack_module(sections, {}), given)
+        assert structural_equal(unpack_module(sections, file.mapped()), given)
     sent = [json.dumps(origins * 3).encode(), sections[1], *sections[2:] * 3]
     with pytest.raises(ModelError, match="3 weights for 2 parameters"):
-        unpack_module(sent, {})
+        unpack_module(sent, file.mapped())
+
+
+def test_large_weights_come_back_through_the_file_and_nothing_else_does(file: WeightFile) -> None:
+    weights = np.random.default_rng(0).standard_normal((2, 300, 300)).astype(np.float32)
+    names = ("x", "v", "w")
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["t"]),
+             helper.make_node("MatMul", ["t", "w"], ["y"])]  # fmt: skip
+    arrays = dict(zip(names, (weights[0, :3], *weights), strict=True))
+    model = typed_model(nodes, {"x": arrays["x"]}, {"v": arrays["v"], "w": arrays["w"]})
+    made = import_graph(model, "test", None, DEFAULT_LIMITS, file)
+    sections = pack_module(made, file)
+    origins = json.loads(bytes(sections[0]))
+    assert len(sections) == 2 and len(origins) == 2
+    assert structural_equal(unpack_module(sections, file.mapped()), from_onnx(model))
+    # What says that it lies elsewhere, or is not all there, is refused.
+    for start in (-1, 1 << 40, "0", 4096 * 1000):
+        lying = json.dumps([{**origins[0], "start": start}, origins[1]]).encode()
+        with pytest.raises(ModelError, match="is no module"):
+            unpack_module([lying, *sections[1:]], file.mapped())
+    file.clear()
+    with pytest.raises(ModelError, match="is no module"):
+        unpack_module(sections, file.mapped())
+
+
+def test_a_file_keeps_every_type_and_what_was_mapped_outlives_it() -> None:
+    with closing(WeightFile()) as file:
+        numbers = np.arange(1 << 19) % 100
+        arrays = [numbers.astype(kind) for kind in ("int64", "float16", "bool", "uint8")]
+        arrays.append(arrays[0].reshape(-1, 2).T)  # not contiguous
+        tensors = [file.tensor(array) for array in arrays]
+        assert all(file.start_of(tensor) is not None for tensor in tensors)
+        small = file.tensor(np.zeros(3))
+        assert file.start_of(small) is None
+        packed = file.tensor(numbers.astype(ml_dtypes.bfloat16))  # no type of NumPy's own
+        assert (str(packed.dtype), file.start_of(packed)) == ("bfloat16", None)
+        mapped = file.mapped()
+    for array, tensor in zip(arrays, tensors, strict=True):
+        np.testing.assert_array_equal(tensor.numpy(), array)
+        assert str(tensor.dtype) == array.dtype.name
+    np.testing.assert_array_equal(np.frombuffer(mapped, np.int64, 1 << 19), arrays[0])
+    assert isinstance(tensors[0], tvm.runtime.Tensor)

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 from tests.frontends.onnx.expansion.test_walk import X, branch, expanded, operators, same
 from tests.frontends.onnx.models import make, run, value
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.expansion import control_flow
 
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
 
@@ -170,3 +171,33 @@ def test_what_an_optional_holds_is_known() -> None:
     model = make(nodes, {"x": [2, 3]}, ["y"], opset=18)
     (found,) = run(expanded(model).to_model(), X)
     np.testing.assert_array_equal(found, -X["x"])
+
+
+def endless(trips: int, depth: int = 1) -> object:
+    """Loops in loops of so many steps each, which no condition ends."""
+    nodes = [helper.make_node("Relu", ["s0"], ["r0"])]
+    for d in range(1, depth + 1):
+        body = helper.make_graph(
+            [helper.make_node("Identity", [f"c{d}"], [f"e{d}"]), *nodes],
+            f"body{d}",
+            [value(f"i{d}", [], INT64), value(f"c{d}", [], BOOL), value(f"s{d - 1}", [2, 3])],
+            [value(f"e{d}", [], BOOL), value(f"r{d - 1}", [2, 3])],
+        )
+        names = ("x", "y") if d == depth else (f"s{d}", f"r{d}")
+        nodes = [helper.make_node("Loop", ["n", "go", names[0]], [names[1]], body=body)]
+    constants = {"n": np.array(trips), "go": np.array(True)}
+    return make(nodes, {"x": [2, 3]}, ["y"], constants)
+
+
+@pytest.mark.parametrize(("trips", "depth"), [(2**62, 1), (200_000, 1), (300, 5)])
+def test_a_loop_too_long_is_refused_before_its_first_step(
+    trips: int, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took 40 s to grow past the limit."""
+    monkeypatch.setattr(control_flow, "_goes_on", lambda r, step: pytest.fail("it has begun"))
+    with pytest.raises(ModelError, match=r"\(Loop\) is unrolled; its steps would make \d+ nodes"):
+        expanded(endless(trips, depth))
+
+
+def test_short_loops_in_loops_are_still_unrolled() -> None:
+    assert operators(same(endless(3, 2), X)).count("Relu") == 9

@@ -7,6 +7,7 @@ import pytest
 from onnx import NodeProto, helper
 
 from tests.frontends.onnx.expansion.test_walk import operators, same
+from tests.frontends.onnx.models import make
 from tests.frontends.onnx.running import Array, assert_same, evaluate, typed_model
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
@@ -103,3 +104,16 @@ def test_regions_are_scaled_before_they_move_by_half_a_pixel() -> None:
     feeds = {"x": X, "r": regions}
     model = typed_model([node], feeds, {"i": np.array([0, 0])})
     assert operators(same(model, feeds)) == ["Mul", "RoiAlign"]
+
+
+@pytest.mark.parametrize("step", [1e-300, 0.0])
+def test_a_range_of_more_steps_than_can_be_counted_is_refused(step: float) -> None:
+    """It had no elements."""
+    constants = {"a": np.array(0.0), "b": np.array(1.0), "c": np.array(step)}
+    nodes = [
+        helper.make_node("Range", ["a", "b", "c"], ["r"]),
+        helper.make_node("Cast", ["r"], ["y"], to=1),
+    ]
+    model = make(nodes, {"x": [1]}, ["y"], constants)
+    with pytest.raises(ModelError, match=r"more steps than can be counted"):
+        from_onnx(model)

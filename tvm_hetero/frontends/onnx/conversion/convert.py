@@ -47,16 +47,21 @@ if TYPE_CHECKING:
     import tvm
     from tvm import relax
 
+    from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
+
 
 def convert_graph(
     graph: OnnxGraph,
-) -> tuple[tvm.ir.IRModule, dict[str, tvm.runtime.Tensor]]:
-    """Return the Relax module of a graph, and the tensors that stand in it for its constants.
+    weights: WeightFile | None = None,
+) -> tvm.ir.IRModule:
+    """Return the Relax module of a graph.
 
     Parameters
     ----------
     graph : OnnxGraph
         Expanded: each operator of it is converted by us or by TVM.
+    weights : WeightFile, optional
+        Where its large constants go; by default they are copied into tensors of TVM's.
 
     Raises
     ------
@@ -65,8 +70,7 @@ def convert_graph(
     """
     _refuse_packed(graph)
     with _quiet():
-        conversions = _Conversions(graph)
-        return conversions.run(), conversions.tensors
+        return _Conversions(graph, weights).run()
 
 
 class _Conversions:
@@ -76,10 +80,10 @@ class _Conversions:
     above 2 GiB.  (Private names of it are used: TVM is pinned.)
     """
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: OnnxGraph, weights: WeightFile | None) -> None:
         from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
-        self.graph = graph
+        self.graph, self.weights = graph, weights
         self.importer = ONNXGraphImporter({}, None, sanitize=False)
         self.importer.opset = graph.opset
         self.values: dict[str, Any] = self.importer._nodes
@@ -87,7 +91,6 @@ class _Conversions:
         self.cause: BaseException | None = None
         self.comparison = TypeComparison(graph)
         self.counts = Counts()
-        self.tensors: dict[str, Any] = {}
 
     def run(self) -> tvm.ir.IRModule:
         """Convert all nodes; see :func:`convert_graph`."""
@@ -95,8 +98,7 @@ class _Conversions:
 
         builder = self.importer.bb
         pay_for_views(self.graph.constants, self.graph.made)
-        self.tensors = {name: self._tensor(name) for name in self.graph.constants}
-        self.values.update({name: relax.const(tensor) for name, tensor in self.tensors.items()})
+        self.values.update({k: relax.const(self._tensor(k)) for k in self.graph.constants})
         parameters = self._parameters()
         with builder.function("main", params=parameters):
             with builder.dataflow():
@@ -124,7 +126,8 @@ class _Conversions:
         from tvm.runtime import tensor
 
         note_step("the copy of constants", f"constant '{printable(name)}'")
-        return tensor(held_array(self.graph.array(name)))
+        array = held_array(self.graph.array(name))
+        return tensor(array) if self.weights is None else self.weights.tensor(array)
 
     def _parameters(self) -> list[relax.Var]:
         from tvm import relax

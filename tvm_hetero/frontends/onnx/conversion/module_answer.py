@@ -1,11 +1,11 @@
 """A Relax module on its way back from a child: TVM's JSON, and weights that are not in it.
 
 TVM writes constants as text, which takes longer than all the rest. So each large one is a parameter
-of ``main`` on the way, behind the model's own. The parent binds it again: to the tensor of the
-file, which it has too, or to the bytes that the child sends.
+of ``main`` on the way, behind the model's own. The parent binds it again to the bytes that the
+child has put into the file of weights, or sends.
 
-Sections: JSON of the weights' origins (the name of a tensor of the file, or type and shape), the
-module's JSON, the bytes of those weights that are not the file's.
+Sections: JSON of the weights (type, shape, and where they begin in that file, if they are there),
+the module's JSON, the bytes of those weights that are not.
 """
 
 from __future__ import annotations
@@ -13,35 +13,32 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import ml_dtypes  # noqa: F401  (names of its types are NumPy's then)
 import numpy as np
 import tvm
-from onnx import TensorProto, numpy_helper
 from tvm import relax
 from tvm.ir import GenericConst
 from tvm_ffi.serialization import from_json_graph_str
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.model.element_types import held_array
+from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
 from tvm_hetero.processes.forked_child import Section
 
 _LARGE = 1024
 """Elements beyond which a constant is no part of the text."""
 
 
-def pack_module(module: tvm.IRModule, sources: Mapping[int, str]) -> list[Section]:
+def pack_module(module: tvm.IRModule, file: WeightFile) -> list[Section]:
     """Return a module as sections.
 
     Parameters
     ----------
     module : IRModule
         As an import makes it.
-    sources : mapping of int to str
-        The names in the file of constants that are its tensors, by the handles of TVM's.
+    file : WeightFile
+        Where some of its constants are already.
     """
     weights: list[tuple[relax.Var, GenericConst]] = []
 
@@ -63,25 +60,22 @@ def pack_module(module: tvm.IRModule, sources: Mapping[int, str]) -> list[Sectio
     origins: list[dict[str, Any]] = []
     sent: list[Section] = []
     for _, constant in weights:
-        name = sources.get(constant.value.__chandle__())
-        if name is not None:
-            origins.append({"name": name})
-            continue
-        array = _view(constant.value)
-        origins.append({"dtype": array.dtype.name, "shape": array.shape})
-        sent.append(array.reshape(-1).view(np.uint8).data)
+        array, start = _view(constant.value), file.start_of(constant.value)
+        origins.append({"dtype": array.dtype.name, "shape": array.shape, "start": start})
+        if start is None:
+            sent.append(array.reshape(-1).view(np.uint8).data)
     return [json.dumps(origins).encode(), text.encode(), *sent]
 
 
-def unpack_module(sections: Sequence[Section], tensors: Mapping[str, TensorProto]) -> tvm.IRModule:
+def unpack_module(sections: Sequence[Section], file: memoryview) -> tvm.IRModule:
     """Return the module of sections, with its weights as constants.
 
     Parameters
     ----------
     sections : sequence of bytes
         As of `pack_module`.
-    tensors : mapping of str to TensorProto
-        Those of the file.
+    file : memoryview
+        What is in the file of weights.
 
     Raises
     ------
@@ -93,15 +87,14 @@ def unpack_module(sections: Sequence[Section], tensors: Mapping[str, TensorProto
         # Not `tvm.ir.load_json`: it looks through the text for what older TVMs wrote, which takes
         # five times as long as reading it (DenseNet-121: 0.07 s of 0.09).
         module = from_json_graph_str(bytes(sections[1]).decode())
-        reads = _reads(origins, sections[2:], tensors)
-        parameters = list(module["main"].params)[-len(reads) :] if reads else []
-        if len(parameters) != len(reads):
-            raise ValueError(f"{len(reads)} weights for {len(parameters)} parameters")
-        # Each is copied twice, once without the interpreter's lock: two at a time.
-        with ThreadPoolExecutor(2) as pool:
-            weights = list(pool.map(_read_weight, parameters, reads))
+        arrays = _arrays(origins, sections[2:], file)
+        parameters = list(module["main"].params)[-len(arrays) :] if arrays else []
+        if len(parameters) != len(arrays):
+            raise ValueError(f"{len(arrays)} weights for {len(parameters)} parameters")
+        for var, array in zip(parameters, arrays, strict=True):
+            _require_fit(var, array)
         # Not by name: inputs of the model may be called as these are.
-        values = dict(zip(parameters, weights, strict=True))
+        values = {var: _tensor(array) for var, array in zip(parameters, arrays, strict=True)}
         return relax.transform.BindParams("main", values)(module)
     except (ValueError, KeyError, TypeError, IndexError, RuntimeError, AttributeError) as error:
         raise ModelError(
@@ -115,35 +108,25 @@ def _is_written(constant: GenericConst) -> bool:
     return whole and 0 < math.prod(map(int, constant.value.shape)) <= _LARGE
 
 
-def _reads(
-    origins: Sequence[Mapping[str, Any]],
-    sent: Sequence[Section],
-    tensors: Mapping[str, TensorProto],
-) -> list[Callable[[], np.ndarray[Any, Any]]]:
-    """Return what reads each weight."""
+def _arrays(
+    origins: Sequence[Mapping[str, Any]], sent: Sequence[Section], file: memoryview
+) -> list[np.ndarray[Any, Any]]:
+    """Return each weight, as the child says that it is."""
     rest = iter(sent)
     return [
-        partial(_of_file, tensors[origin["name"]])
-        if "name" in origin
-        else partial(_read, next(rest), np.dtype(origin["dtype"]), origin["shape"])
+        _read(next(rest), 0, origin)
+        if origin["start"] is None
+        else _read(file, origin["start"], origin)
         for origin in origins
     ]
 
 
-def _read_weight(var: relax.Var, read: Callable[[], np.ndarray[Any, Any]]) -> tvm.runtime.Tensor:
-    """Return what is bound to a parameter; an array that is not as it is refused."""
-    array = read()
-    _require_fit(var, array)
-    return _tensor(array)
-
-
-def _of_file(tensor: TensorProto) -> np.ndarray[Any, Any]:
-    return held_array(numpy_helper.to_array(tensor))
-
-
-def _read(sent: Section, dtype: np.dtype[Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+def _read(given: Section, start: int, origin: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Return the weight that begins somewhere in some bytes."""
+    dtype, shape = np.dtype(origin["dtype"]), tuple(origin["shape"])
+    count = math.prod(shape)
     # NumPy takes no view of nothing.
-    flat = np.frombuffer(sent, dtype) if len(sent) else np.empty(0, dtype)
+    flat = np.frombuffer(given, dtype, count, start) if count else np.empty(0, dtype)
     return flat.reshape(shape)
 
 

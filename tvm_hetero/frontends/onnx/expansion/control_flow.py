@@ -14,6 +14,7 @@ stacked.
 from __future__ import annotations
 
 import numpy as np
+from onnx import GraphProto, NodeProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
@@ -71,6 +72,7 @@ def rewrite_loop(r: Rewriting) -> bool:
     """Begin to unroll."""
     trips, condition = r.operand(0), r.operand(1)
     body = r.attribute("body")
+    r.afford_nodes(_nodes_of(r, r.node), "is unrolled; its steps")
     carried = len(body.input) - 2
     scans = len(body.output) - 1 - carried
     loop = r.node.name or next(filter(None, r.outputs), "loop")
@@ -86,6 +88,32 @@ def rewrite_loop(r: Rewriting) -> bool:
     )
     _name_step(r, loop, 0)
     return True
+
+
+def _nodes_of(r: Rewriting, node: NodeProto) -> int:
+    """Return how many nodes are met for a node at least, loops in loops counted.
+
+    A file of 200 bytes can ask for 2^62 steps, and takes half a minute to grow past the limit.
+    """
+    body = next((a.g for a in node.attribute if a.name == "body"), None)
+    if node.op_type != "Loop" or body is None:
+        return 1
+    # The rest of the loop is a node of each step, too.
+    return 1 + _sure_steps(r, node, body) * (1 + sum(_nodes_of(r, n) for n in body.node))
+
+
+def _sure_steps(r: Rewriting, loop: NodeProto, body: GraphProto) -> int:
+    """Return how many steps a loop has in any case; 0 where a condition may end it."""
+    given = [*loop.input, "", ""]
+    trips = r.array(given[0]) if given[0] else None
+    begins = r.array(given[1]) if given[1] else np.array(True)
+    if trips is None or trips.size != 1 or begins is None or not begins.all():
+        return 0
+    same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
+    condition = body.output[0].name
+    for _ in range(len(same)):
+        condition = same.get(condition, condition)
+    return max(0, int(trips.item())) if condition == body.input[1].name else 0
 
 
 def _name_step(r: Rewriting, loop: str, step: int) -> None:

@@ -1,7 +1,8 @@
-"""``Div`` by a constant that is zero: TVM writes it into the kernel and refuses to divide by it.
+"""``Div`` and ``Mod`` by a constant that is zero: TVM writes it into the kernel and refuses that.
 
 x / 0 is an infinity of x's sign, and no number where x is 0 or none: so is x times infinity, bit
-for bit but for the sign of what is no number.
+for bit but for the sign of what is no number. Whole numbers have no such value, and what is left of
+a division by zero is nothing that ONNX says: those are refused.
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ def rewrite_div(r: Rewriting) -> bool:
     """Multiply by an infinity of the divisor's sign."""
     dividend, divisor = r.inputs
     known = r.array(divisor)
+    if known is not None and known.dtype.kind in "iu":
+        refuse_zero(r)
     if known is None or known.ndim or known.dtype.kind != "f" or known != 0:
         return False
     infinity = np.copysign(np.array(np.inf, known.dtype), known)
     r.add("Mul", [dividend, r.constant(infinity)], r.outputs)
     return True
+
+
+def refuse_zero(r: Rewriting) -> None:
+    """Refuse a divisor that is known and that TVM, or a processor, dies of."""
+    known = r.array(r.inputs[1])
+    if known is not None and (known.dtype.kind in "iu" or not known.ndim) and not known.all():
+        r.refuse("divides by a constant that is zero. Correct the model.")

@@ -26,7 +26,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, element_type
-from tvm_hetero.frontends.onnx.model.tensors import check_total, element_count
+from tvm_hetero.frontends.onnx.model.tensors import check_total, describe, element_count
 from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
@@ -189,6 +189,11 @@ def _result_bytes(
             return None
         start, limit, delta = (float(array.item()) for array in given)
         count = abs((limit - start) / delta) if delta != 0 else math.inf
+        if not count < 2**63:  # onnx takes it for a small one: its number goes around
+            raise ModelError(
+                f"{describe(node)} goes from {start:g} to {limit:g} by {delta:g}: more steps than "
+                "can be counted. The file is damaged or made to harm: export the model again."
+            )
         return 8 * math.ceil(count) if count <= LARGEST_FOLD else None
     if node.op_type not in _INFERRED:
         return None

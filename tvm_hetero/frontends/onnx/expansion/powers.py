@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
+from tvm_hetero.frontends.onnx.expansion.divisions import refuse_zero
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 
@@ -60,6 +61,7 @@ def rewrite_mod(r: Rewriting) -> bool:
     The remainder of C has the sign of the dividend; where that is not the divisor's, the divisor
     is added.  A remainder of 0 takes the divisor's sign.
     """
+    refuse_zero(r)
     if r.attribute("fmod", 0) or r.dtype(r.inputs[0]).kind in "iu":
         return False
     x, y = r.inputs

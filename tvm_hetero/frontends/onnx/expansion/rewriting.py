@@ -253,6 +253,11 @@ class Rewriting:
         self._graph.constants[name] = array
         return name
 
+    def afford_nodes(self, count: int, why: str) -> None:
+        """Refuse the node if it would become so many; asked before the first is made."""
+        if count > self._graph.most_met:
+            self.refuse(f"{why} would make {count} nodes, more than {self._graph.most_met}")
+
     def afford(self, *dims: int, dtype: Any = np.float64) -> None:
         """Refuse the node if an array of this shape is too large; asked before it is made."""
         size = math.prod(max(0, int(d)) for d in dims) * np.dtype(dtype).itemsize

@@ -33,6 +33,7 @@ from tvm_hetero.frontends.onnx.model.attribute_table import refused_attribute
 from tvm_hetero.frontends.onnx.model.dependence import how_to_fix
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS, OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, element_type
+from tvm_hetero.frontends.onnx.model.native_calls import reason_of
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM, fault_text, refuse_all
 from tvm_hetero.frontends.onnx.model.tensors import byte_size, check_total, describe
 from tvm_hetero.processes.step_notes import note_step
@@ -91,7 +92,7 @@ class _Expansion:
         while work:
             node, origin = work.popleft()
             met += 1
-            if met > 4 * self.limits.nodes:
+            if met > self.graph.most_met:
                 raise ModelError(
                     f"{origin} makes the model grow past {self.limits.nodes} nodes: a loop of so "
                     "many steps cannot be unrolled. Export the model for fewer steps."
@@ -195,10 +196,10 @@ class _Expansion:
         try:
             types = self.values.infer(node)
         except Exception as error:
-            reason = printable(" ".join(str(error).split()), 300)
             raise ModelError(
-                f"{origin} does not fit its operands: {reason} Where shapes were given for the "
-                "inputs, leave them out, and some that fit are named; else the file is damaged."
+                f"{origin} does not fit its operands: {reason_of(error, 300)} Where shapes were "
+                "given for the inputs, leave them out, and some that fit are named; else the file "
+                "is damaged."
             ) from None
         for name, found in types.items():
             self.values.state(name, found)

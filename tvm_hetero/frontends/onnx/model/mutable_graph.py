@@ -90,6 +90,11 @@ class OnnxGraph:
         return MadeBytes((tensor for _, tensor in all_tensors(self._model)), self._limits)
 
     @property
+    def most_met(self) -> int:
+        """How many nodes it may have in all while it is rewritten: many become constants."""
+        return 4 * self._limits.nodes
+
+    @property
     def opset(self) -> int:
         """Version of the default operator set."""
         versions = (o.version for o in self._model.opset_import if o.domain in ("", "ai.onnx"))

@@ -85,8 +85,13 @@ def searching(limits: ChildLimits) -> Iterator[None]:
 
 def invalid_text(error: Exception) -> str:
     """Return how a model is refused that onnx refuses."""
-    reason = printable(" ".join(str(error).split()), 400)
-    return f"onnx finds the model invalid: {reason} Export the model again."
+    return f"onnx finds the model invalid: {reason_of(error, 400)} Export the model again."
+
+
+def reason_of(error: Exception, limit: int) -> str:
+    """Return what native code says, as one sentence: some of it ends without a full stop."""
+    said = printable(" ".join(str(error).split()), limit) or "it does not say why"
+    return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
 def death_text(reason: str, phase: str, detail: str) -> str:

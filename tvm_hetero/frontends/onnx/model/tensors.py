@@ -156,6 +156,19 @@ def check_data(model: onnx.ModelProto) -> None:
                 f"{what} has the shape {_shape(tensor.dims)}, so {wanted} {unit} of data, but "
                 f"brings {found}. The file is damaged: export the model again."
             )
+        if not all(map(_is_text, tensor.string_data)):
+            raise ModelError(
+                f"{what} has text that is not UTF-8, which ONNX wants. "
+                "The file is damaged: export the model again."
+            )
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _typed(tensor: TensorProto) -> int:
