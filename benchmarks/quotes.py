@@ -102,9 +102,7 @@ def quotes() -> dict[Path, list[str]]:
         ],
         DOCS / "accordion.md": [*accordion.tables(shared), serving.live_table(live_shared)],
         DOCS / "serving.md": [serving.cost_table(costs)],
-        DOCS / "teams.md": teams.tables(
-            scale, decode, read_rows(RESULTS / "disturbed_team.json")
-        ),
+        DOCS / "teams.md": teams.tables(scale, decode, read_rows(RESULTS / "disturbed_team.json")),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),
     }

@@ -19,6 +19,8 @@ class CoreWatch {
  public:
   /*! \brief Between two readings: the time in which those of one who runs differ surely. */
   static constexpr std::chrono::microseconds kPatience{30};
+  /*! \brief How often who waits asleep looks. */
+  static constexpr std::chrono::milliseconds kAsleep{1};
 
   /*! \brief Both outlive the watch. */
   CoreWatch(PinnedThread* self, PinnedThread* other) : self_(self), other_(other) {}
@@ -32,9 +34,10 @@ class CoreWatch {
    */
   template <typename HasWork>
   void Look(HasWork has_work) {
-    if (++turns_ % kTurnsBetween != 0) return;
-    has_work() ? LookAtCore() : Reset();
+    if (++turns_ % kTurnsBetween == 0) LookNow(has_work());
   }
+  /*! \brief The same for who looks seldom. */
+  void LookNow(bool has_work) { has_work ? LookAtCore() : Reset(); }
 
  private:
   static constexpr unsigned kTurnsBetween = 128;

@@ -79,15 +79,26 @@ void Team::AwaitLoop(Member* member) {
   auto has_come = [this, member] {
     return IsOpen() || member->pinned.IsAway() || closing_.load();
   };
-  if (may_spin_) {
-    if (member->parker.Spin(kSpinAtRest, has_come)) return;
-    CoreWatch watch(&member->pinned, runner_);
-    member->parker.Spin(kSpinAtWork, [&] {
-      if (runner_ != nullptr) watch.Look([this] { return runner_works_->load(); });
-      return has_come() || !at_work();
-    });
-  }
+  if (may_spin_ && member->parker.Spin(kSpinAtRest, has_come)) return;
+  if (may_spin_ && AwaitWhileAtWork(member, has_come)) return;
   member->parker.Await(std::chrono::nanoseconds{0}, has_come);
+}
+
+/*! \brief The same as long as the next loop is near; looks after the runner meanwhile. */
+template <typename HasCome>
+bool Team::AwaitWhileAtWork(Member* member, HasCome has_come) {
+  CoreWatch watch(&member->pinned, runner_);
+  auto has_work = [this] { return runner_works_ != nullptr && runner_works_->load(); };
+  member->parker.Spin(kSpinAtWork, [&] {
+    watch.Look(has_work);
+    return has_come() || !at_work();
+  });
+  // A piece of the runner's may be long: whoever sleeps beside it looks up now and then.
+  while (has_work()) {
+    if (member->parker.AwaitFor(CoreWatch::kAsleep, has_come)) return true;
+    watch.LookNow(has_work());
+  }
+  return has_come();
 }
 
 }  // namespace tvm_hetero

@@ -47,6 +47,8 @@ class Team final : public LoopBoard {
   void End();
   void Serve(Member* member);
   void AwaitLoop(Member* member);
+  template <typename HasCome>
+  bool AwaitWhileAtWork(Member* member, HasCome has_come);
 
   const bool may_spin_;
   PinnedThread* const runner_{nullptr};  //!< null where it is not to be moved

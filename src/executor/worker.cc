@@ -379,6 +379,16 @@ bool Worker::IsHeldUp() const {
                      [this](int worker) { return !before_->HasLeft(worker); });
 }
 
+/*! \brief Sleep while a peer has work, and see to it now and then that it has a core. */
+template <typename HasChanged>
+void Worker::AwaitPeers(HasChanged has_changed) {
+  auto works = [this](const Peer& peer) { return state_->busy[peer.worker].now.load(); };
+  while (std::any_of(peers_.begin(), peers_.end(), works)) {
+    if (parker_->AwaitFor(CoreWatch::kAsleep, has_changed)) return;
+    for (Peer& peer : peers_) peer.watch.LookNow(works(peer));
+  }
+}
+
 /*! \brief Whether it has done its part of everything, and nothing more comes. */
 bool Worker::MayLeave() const {
   return state_->retired.load() && !HasNews() && !HasOwn() && !state_->departure->HasLeft(index_);
@@ -421,7 +431,8 @@ bool Worker::AwaitChange() {
     if (has_own) WatchPeers();
     return has_changed();
   });
-  if (!has_found) parker_->Await(Parker::Duration{0}, has_changed);
+  if (!has_found && has_own && spin.count() > 0) AwaitPeers(has_changed);
+  parker_->Await(Parker::Duration{0}, has_changed);
   // Who waits for the last results of the executor before was woken with us, and wants our core.
   if (was_held_up && !IsHeldUp()) std::this_thread::yield();
   return has_own || HasNews() || !state_->closing.load();

@@ -130,6 +130,8 @@ class Worker {
   bool MayLeave() const;
   void LeaveCore();
   void HandOverCore();
+  template <typename HasChanged>
+  void AwaitPeers(HasChanged has_changed);
   bool AwaitChange();
   void Rest();
   // One step of one batch.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "executor/core_watch.h"
@@ -160,7 +161,7 @@ TEST(WhoHasNothingToDoIsLeftWhereItIs) {
 /*! \brief A loop whose piece on one thread waits there until it may run on another core. */
 struct Loop {
   std::thread::id held;        //!< who is to be held up; nobody else's pieces wait
-  bool holds_runner;
+  bool holds_runner{false};
   std::atomic<int> core{-1};   //!< on which it could go on
 };
 
@@ -183,7 +184,8 @@ int CoreForWhoIsHeldUp(bool holds_runner) {
   const auto [first, second] = TwoCores();
   PinnedThread runner;
   std::atomic<bool> is_at_work{true};
-  Loop loop{{}, holds_runner, {}};
+  Loop loop;
+  loop.holds_runner = holds_runner;
   std::thread thread([&, first = first, second = second] {
     PinThread({first});
     runner.Settle(first);
