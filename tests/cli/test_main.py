@@ -113,6 +113,34 @@ def test_error_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("before", [
+    ["schedule", "{problem}", "-o"], ["show", "{problem}", "--html"], ["show"], ["check", "{problem}"],
+    ["partition", "model.onnx", "-o"], ["run"], ["serve"], ["generate"],
+])  # fmt: skip
+def test_a_name_that_the_system_refuses_is_one_line(files: Path, before: list[str]) -> None:
+    args = [arg.format(problem=files / "problem.json") for arg in before]
+    result = tvm_hetero(*args, "x" * 300)
+    assert result.status == 2
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith("error: ")
+
+
+def test_a_folder_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; os.rmdir(os.getcwd()); from tvm_hetero.cli.main import app; "
+        "app(['show', 's.json', '--html', 'plan.html'])"
+    )
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, timeout=120,
+        check=False, env={**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])},
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("error: ")
+
+
 @pytest.mark.parametrize("args", [["--debug", "show"], ["show", "--debug"]])
 def test_debug_shows_the_traceback(args: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main.main([*args, "none.json"]) == 2

@@ -21,7 +21,7 @@ from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
 from tvm_hetero.cli.shared.interrupt import show_cursor
 from tvm_hetero.cli.verb_table import VERBS, VerbTable
-from tvm_hetero.errors import HeteroError
+from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.processes.signals import INTERRUPTED, the_watch
 from tvm_hetero.processes.torch_import import hide_torch
 
@@ -92,7 +92,20 @@ def _explain(ctx: Any, error: Exception) -> NoReturn:
         drop_output()
         complain("error", f"the output cannot be written: {error.strerror}")
         raise typer.Exit(1) from None
+    if isinstance(error, OSError) and (reason := _reason_of_system(error)):
+        return _explain(ctx, UsageError(reason))
     raise error
+
+
+def _reason_of_system(error: OSError) -> str | None:
+    """What the system has against a name that was given; None if no name is to blame."""
+    if isinstance(error.filename, str | bytes | os.PathLike):
+        return f"{os.fsdecode(error.filename)}: {error.strerror}; give another name, or mend that"
+    try:
+        os.getcwd()
+    except OSError:
+        return "the folder in which this was started is gone; change to one that is there"
+    return None
 
 
 def _say_interrupted(ctx: Any) -> None:
