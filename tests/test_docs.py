@@ -82,6 +82,13 @@ def test_the_choice_request_example_is_read() -> None:
     assert 3500 < len(request.classes[0].requests) < 4500 and request.budget.watts == 5000
 
 
+def test_the_sharing_request_example_is_read() -> None:
+    (text,) = [each for each in blocks(FORMATS, "yaml") if "sharing-request/1" in each]
+    request = parse_sharing_request(parse_document(text, "docs", as_yaml=True))
+    assert [model.name for model in request.models] == ["photos", "tags", "nightly"]
+    assert request.hours == 6 and request.machines[0].start == 120
+
+
 def test_the_list_of_layers_is_read() -> None:
     (text,) = [each for each in blocks(FORMATS, "text") if each.startswith("network")]
     network = parse_layer_list(text, "docs")

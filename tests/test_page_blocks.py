@@ -33,6 +33,8 @@ from tvm_hetero.util.documents import parse_document
 DOCS, HERE = "tests/test_docs.py", "tests/test_page_blocks.py"
 FUZZED = "tests/examples/test_pages.py"
 PLANS, TABLE = "tests/compiler/test_make_plan.py", "tests/online/test_table.py"
+SHARED = "tests/planning/sharing/test_answer.py"
+_PAY_HALF = "test_two_models_of_little_load_share_a_machine_and_pay_half"
 SHOWN = "shown, nothing to run: "
 NOBODY = "nobody runs it yet: "
 # Blocks that are no commands, by page and words that no other such block of it has: who runs or
@@ -70,6 +72,7 @@ OTHER_BLOCKS = {
         '"family"': f"{HERE}::test_documents_of_an_artifact_are_read",
         '"tvm-hetero/plan/2"': f"{PLANS}::test_the_plan_of_the_documentation_is_one",
         '"tvm-hetero/requests/1"': f"{HERE}::test_the_requests_are_read",
+        "sharing-request/1": f"{DOCS}::test_the_sharing_request_example_is_read",
         "choice-request/1": f"{DOCS}::test_the_choice_request_example_is_read",
         "layer-flow/1": f"{DOCS}::test_the_layer_flow_example_is_read_and_its_layout_judged",
         "layer-layout/1": f"{DOCS}::test_the_layer_flow_example_is_read_and_its_layout_judged",
@@ -93,6 +96,7 @@ OTHER_BLOCKS = {
         "ready on http": f"{SHOWN}what a server says",
         "HTTP/1.1 503": f"{SHOWN}an answer",
     },
+    "docs/sharing.md": {"answer.days": f"{SHARED}::{_PAY_HALF}"},
     "docs/teams.md": {"cpu0       core 0": f"{SHOWN}what a command prints"},
     "docs/usage.md": {
         "import tvm_hetero": f"{FUZZED}::test_the_readmes_and_the_usages_python_in_order",

@@ -114,8 +114,8 @@ def test_error_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [
-    ["schedule", "{problem}", "-o"], ["show", "{problem}", "--html"], ["show"], ["check", "{problem}"],
-    ["partition", "model.onnx", "-o"], ["run"], ["serve"], ["generate"],
+    ["schedule", "{problem}", "-o"], ["show", "{problem}", "--html"], ["show"],
+    ["check", "{problem}"], ["partition", "model.onnx", "-o"], ["run"], ["serve"], ["generate"],
 ])  # fmt: skip
 def test_a_name_that_the_system_refuses_is_one_line(files: Path, before: list[str]) -> None:
     args = [arg.format(problem=files / "problem.json") for arg in before]
