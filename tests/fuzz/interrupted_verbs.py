@@ -71,6 +71,7 @@ VERBS = (
     Verb("zoo", "zoo randwire-c154 -o problem.json", 1),
     Verb("power", "power {in}/levels.json --watts 4 -o schedule.json", 2),
     Verb("choose", "choose {in}/ask.json --html choice.html", 4),
+    Verb("share", "share {in}/sharing/day.json --html day.html", 4),
     Verb("doctor", "doctor", 8),
     Verb("demo", "demo --folder demo --model {in}/tiny.onnx", 15),
 )  # fmt: skip
@@ -80,6 +81,7 @@ def prepare(folder: Path) -> None:
     """Make what the verbs read; what this code has made already is kept."""
     from benchmarks.execution.cases import TINY, make_model
     from tests.cli.verbs.test_choose import write_question
+    from tests.cli.verbs.test_share import write_day
     from tests.models import two_cpus
     from tests.online.comparison.test_recorded import recording
     from tests.planning.helix.test_format import DOCUMENT
@@ -99,6 +101,8 @@ def prepare(folder: Path) -> None:
     recording().save(folder / "table.json")
     two_levels(0.5).save(folder / "levels.json")
     write_question(folder)
+    (folder / "sharing").mkdir(exist_ok=True)
+    write_day(folder / "sharing")
     (folder / "layers.json").write_text(json.dumps(DOCUMENT))
     (folder / "nodes.yaml").write_text(
         "format: tvm-hetero/cluster/1\naddress: local\nnodes: [{name: a, cores: [0]}]\n"

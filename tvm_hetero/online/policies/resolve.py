@@ -136,9 +136,9 @@ def _answer(state: ResolveState, observation: Observation, alarm: Alarm) -> Turn
     state = replace(state, factors=factors)
     if alarm.direction == "fast" and state.here != state.home and is_quiet(state, factors):
         return _go_home(state, f"{alarm.text()}: quiet, so back home")
-    if state.history.is_new:
-        state = replace(state, history=state.history.see(factors))
     answer = best_answer(state)
+    if state.history.is_new:  # not before: what is now is none of those that come when it has ended
+        state = replace(state, history=state.history.see(factors))
     if answer is None:
         return _hold(state, alarm)
     state = replace(state, history=state.history.answer(), answer=answer)
