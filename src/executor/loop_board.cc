@@ -28,7 +28,7 @@ int NextOf(uint64_t word) { return static_cast<int>(word & 0xffff); }
 
 size_t LoopBoard::AddHelper(Parker* helper, PinnedThread* thread) {
   shares_.emplace_back();
-  readings_.emplace_back();
+  watches_.emplace_back();
   Seat& seat = seats_.emplace_back();
   seat.parker = helper;
   seat.thread = thread;
@@ -61,32 +61,41 @@ int LoopBoard::Run(ParallelLoop loop, void* data, int pieces) noexcept {
 // ---------------------------------------------------------------------------- threads without a core
 
 /*! \brief Wait for the pieces that others have. */
-void LoopBoard::AwaitPieces(int pieces) {
-  while (!SpinUntilDone(pieces)) FreePieces(pieces);
+void LoopBoard::AwaitPieces(int pieces) noexcept {
+  for (LackWatch& watch : watches_) watch.Reset();
+  while (!SpinUntilDone(pieces)) {
+    // Where nobody can be pulled over, whoever has a piece may want this very core.
+    if (!FreePieces(pieces)) std::this_thread::yield();
+  }
 }
 
 /*! \brief Whether all pieces have ended; waits for that for a while. */
-bool LoopBoard::SpinUntilDone(int pieces) const {
-  return Parker::Spin(CoreWatch::kPatience,
+bool LoopBoard::SpinUntilDone(int pieces) const noexcept {
+  return Parker::Spin(LackWatch::kPatience,
                       [&] { return done_.load(std::memory_order_acquire) >= pieces; });
 }
 
-/*! \brief Pull helpers over that may hold a piece and have no core, and let them run. */
-void LoopBoard::FreePieces(int pieces) {
+/*! \brief Pull helpers over that may hold a piece and have no core, and let them run; whether any. */
+bool LoopBoard::FreePieces(int pieces) noexcept {
+  bool is_any = false;
   for (size_t i = 1; i < seats_.size(); ++i) {
-    if (seats_[i].thread != nullptr) readings_[i] = seats_[i].thread->Read();
-  }
-  if (SpinUntilDone(pieces)) return;
-  for (size_t i = 1; i < seats_.size(); ++i) {
-    Seat& seat = seats_[i];
-    if (seat.thread == nullptr || !seat.is_helping.load() || !seat.thread->LacksCore(readings_[i])) {
-      continue;
-    }
-    if (!seat.thread->PullTo(CurrentCore())) continue;
-    while (seat.thread->IsAway() && done_.load(std::memory_order_acquire) < pieces) {
-      std::this_thread::yield();
+    const Seat& seat = seats_[i];
+    if (seat.thread == nullptr || !seat.is_helping.load()) {
+      watches_[i].Reset();
+    } else if (watches_[i].Lacks(*seat.thread) && seat.thread->PullTo(CurrentCore())) {
+      LetRun(seat, pieces);
+      is_any = true;
     }
   }
+  return is_any;
+}
+
+/*! \brief Give this core to one who was pulled here, until it holds no piece. */
+void LoopBoard::LetRun(const Seat& seat, int pieces) const noexcept {
+  while (seat.is_helping.load() && done_.load(std::memory_order_acquire) < pieces) {
+    std::this_thread::yield();
+  }
+  seat.thread->SendHome();
 }
 
 // ---------------------------------------------------------------------------- pieces

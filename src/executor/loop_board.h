@@ -37,6 +37,7 @@
 #include <optional>
 #include <vector>
 
+#include "executor/core_watch.h"
 #include "executor/parallel_loops.h"
 #include "executor/pinned_thread.h"
 #include "support/parker.h"
@@ -88,13 +89,14 @@ class LoopBoard : public LoopRunner {
   int TakeLast(size_t of) noexcept;
   void RunPiece(int piece) noexcept;
   void KeepError() noexcept;
-  bool SpinUntilDone(int pieces) const;
-  void AwaitPieces(int pieces);
-  void FreePieces(int pieces);
+  bool SpinUntilDone(int pieces) const noexcept;
+  void AwaitPieces(int pieces) noexcept;
+  bool FreePieces(int pieces) noexcept;
+  void LetRun(const Seat& seat, int pieces) const noexcept;
 
   std::deque<Share> shares_{1};  //!< of the runner, then of each helper
   std::deque<Seat> seats_{1};    //!< likewise
-  std::vector<PinnedThread::Reading> readings_{1};  //!< likewise, as the runner waits
+  std::vector<LackWatch> watches_{1};  //!< likewise, of the runner as it waits
   uint32_t loops_{0};
   std::atomic<bool> at_work_{false};
   alignas(64) std::atomic<int> done_{0};  //!< pieces of the loop that have ended

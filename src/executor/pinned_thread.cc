@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <string>
+#include <cstdio>
 #include <string_view>
 #include <thread>
 
@@ -38,6 +38,7 @@ bool MoveThread(int, int) { return false; }
 void PinnedThread::Settle(int core) {
 #ifdef __linux__
   clockid_t clock;
+  if (state_.load() != kGone) return;
   if (core < 0 || core >= CPU_SETSIZE || pthread_getcpuclockid(pthread_self(), &clock) != 0) return;
   number_.store(gettid(), std::memory_order_relaxed);
   clock_.store(clock, std::memory_order_relaxed);
@@ -57,15 +58,39 @@ void PinnedThread::Leave() {
       state_.compare_exchange_weak(state, kGone);
     }
   }
-  core_.store(-1, std::memory_order_relaxed);
 }
 
 void PinnedThread::ReturnHome() {
   while (state_.load() == kMoving) std::this_thread::yield();  // somebody is between two lines
   State state = kAway;
+  if (state_.compare_exchange_strong(state, kHome)) MoveHome();
+}
+
+void PinnedThread::SendHome() {
+  State state = kAway;
   if (!state_.compare_exchange_strong(state, kMoving)) return;
   MoveThread(number_.load(std::memory_order_relaxed), core());
   state_.store(kHome);
+}
+
+/*! \brief To its core, which may be another one when it gets there; by the thread itself. */
+void PinnedThread::MoveHome() const {
+  for (int to = -1; to != core();) {
+    to = core();
+    if (!MoveThread(number_.load(std::memory_order_relaxed), to)) return;
+  }
+}
+
+/*! \brief Whether it may run on its core and no other: who runs the machine may have moved it. */
+bool PinnedThread::IsPinned() const {
+#ifdef __linux__
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(number_.load(std::memory_order_relaxed), sizeof(set), &set) != 0) return false;
+  return CPU_COUNT(&set) == 1 && CPU_ISSET(core(), &set);
+#else
+  return false;
+#endif
 }
 
 void PinnedThread::Exchange(PinnedThread* other) {
@@ -75,39 +100,39 @@ void PinnedThread::Exchange(PinnedThread* other) {
   if (!other->state_.compare_exchange_strong(state, kMoving)) return state_.store(kHome);
   const int ours = core();
   const int theirs = other->core();
-  if (MoveThread(other->number_.load(std::memory_order_relaxed), ours)) {
+  const bool is_moved = IsPinned() && other->IsPinned() &&
+                        MoveThread(other->number_.load(std::memory_order_relaxed), ours);
+  if (is_moved) {
     other->core_.store(ours, std::memory_order_relaxed);
     core_.store(theirs, std::memory_order_relaxed);
   }
   other->state_.store(kHome);
-  // The last thing: it may take a while until we have that core.
-  MoveThread(number_.load(std::memory_order_relaxed), core());
   state_.store(kHome);
+  if (is_moved) MoveHome();  // when that returns we have that core, which may take a while
 }
 
-PinnedThread::Reading PinnedThread::Read() const {
+PinnedThread::Reading PinnedThread::Read() const noexcept {
   const bool is_there = state_.load() != kGone;
   return {SecondsOf(CLOCK_MONOTONIC), is_there ? SecondsOf(clock_.load(std::memory_order_relaxed)) : -1.0};
 }
 
-bool PinnedThread::LacksCore(const Reading& since) const {
-  const Reading now = Read();
+bool PinnedThread::IsOffCore(const Reading& since, const Reading& now) noexcept {
   if (now.on_core_s < 0.0 || since.on_core_s < 0.0) return false;
-  const double share = (now.on_core_s - since.on_core_s) / (now.now_s - since.now_s);
-  return share < kShareOfWhoRuns && IsRunnable();
+  return now.on_core_s - since.on_core_s < kShareOfWhoRuns * (now.now_s - since.now_s);
 }
 
-/*! \brief Whether the kernel counts it among those who run or want to; a system call or three. */
-bool PinnedThread::IsRunnable() const {
-  const std::string path = "/proc/self/task/" + std::to_string(number_.load()) + "/stat";
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+bool PinnedThread::IsRunnable() const noexcept {
+  char path[48];
+  std::snprintf(path, sizeof(path), "/proc/self/task/%d/stat", number_.load());
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   char text[64];  // "number (name of 15 letters) state ..."
   const ssize_t length = read(file, text, sizeof(text));
   close(file);
   const std::string_view start(text, length < 0 ? 0 : static_cast<size_t>(length));
   const size_t name_end = start.rfind(") ");
-  return name_end != std::string_view::npos && start.substr(name_end + 2, 1) == "R";
+  return name_end != std::string_view::npos && name_end + 2 < start.size() &&
+         start[name_end + 2] == 'R';
 }
 
 bool PinnedThread::PullTo(int core) {

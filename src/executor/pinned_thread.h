@@ -8,7 +8,7 @@
  * others wait as long. Whoever has nothing else to do but wait for it can give it the core that it
  * spins on:
  *
- *   who waits     LacksCore: its time on a core does not grow, yet it does not sleep
+ *   who waits     IsOffCore, IsRunnable: its time on a core does not grow, and it does not sleep
  *                 PullTo: it may run here
  *   who is pulled goes on where it was, here; later it goes home, or is sent there
  *
@@ -41,32 +41,41 @@ class PinnedThread {
   PinnedThread& operator=(const PinnedThread&) = delete;
 
   // By the thread itself.
-  /*! \brief The calling thread is pinned to this core, and is this one until it leaves. */
+  /*! \brief The calling thread is pinned to this core, and is this one until it leaves; once. */
   void Settle(int core);
   /*! \brief It ends, or is no more to be moved. */
   void Leave();
   /*! \brief Back to its own core, if it is elsewhere. */
   void GoHome() {
-    if (state_.load(std::memory_order_relaxed) != kHome) ReturnHome();
+    if (state_.load() != kHome) ReturnHome();
   }
-  /*! \brief Give another thread this one's core, for good, and take its; if both are at home. */
+  /*!
+   * \brief Give another thread this one's core, for good, and take its; if both are at home.
+   *
+   * Both are at home when this begins to wait for the other core: who needs this thread may pull it.
+   */
   void Exchange(PinnedThread* other);
 
   // By any thread.
   bool IsAway() const { return state_.load(std::memory_order_relaxed) == kAway; }
-  /*! \brief The core that it belongs to; -1 while there is no thread. */
+  /*! \brief The core that it belongs to, or did when it left; -1 before it has settled. */
   int core() const { return core_.load(std::memory_order_relaxed); }
-  Reading Read() const;
-  /*! \brief Whether it had next to nothing of a core since then, and wants one: it does not sleep. */
-  bool LacksCore(const Reading& since) const;
+  Reading Read() const noexcept;
+  /*! \brief Whether it sleeps or waits for a core, and has next to nothing of one, between readings. */
+  static bool IsOffCore(const Reading& since, const Reading& now) noexcept;
+  /*! \brief Whether the kernel counts it among those who run or want to; some system calls. */
+  bool IsRunnable() const noexcept;
   /*! \brief Let it run on another core until it goes home; false where that cannot be. */
   bool PullTo(int core);
+  /*! \brief Undo that. */
+  void SendHome();
 
  private:
   enum State { kGone, kHome, kMoving, kAway };
 
-  bool IsRunnable() const;
   void ReturnHome();
+  void MoveHome() const;
+  bool IsPinned() const;
 
   std::atomic<State> state_{kGone};
   std::atomic<int> core_{-1};

@@ -14,6 +14,8 @@ namespace {
 // How long a member spins: between the loops of a request, and after the last one that was seen.
 constexpr std::chrono::milliseconds kSpinAtWork{2};
 constexpr std::chrono::microseconds kSpinAtRest{50};
+// How many members look after who runs the loops.
+constexpr size_t kWatchers = 2;
 
 }  // namespace
 
@@ -88,7 +90,9 @@ void Team::AwaitLoop(Member* member) {
 template <typename HasCome>
 bool Team::AwaitWhileAtWork(Member* member, HasCome has_come) {
   CoreWatch watch(&member->pinned, runner_);
-  auto has_work = [this] { return runner_works_ != nullptr && runner_works_->load(); };
+  // Some are enough: each look takes a lock of the runner's core.
+  const bool watches = runner_ != nullptr && member->number <= kWatchers;
+  auto has_work = [this, watches] { return watches && runner_works_->load(); };
   member->parker.Spin(kSpinAtWork, [&] {
     watch.Look(has_work);
     return has_come() || !at_work();

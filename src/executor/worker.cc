@@ -22,6 +22,7 @@ namespace {
 
 constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
 constexpr ThreadTimes kUnwatched{kNotIdle, kNotIdle};
+constexpr size_t kMostPeers = 3;
 
 bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
 
@@ -56,21 +57,33 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
   jobs_.reserve(state->frames.size() * parts_.size());
 }
 
-/*! \brief Workers on one core each, of a kind: they meet, or are alike. */
+/*!
+ * \brief Those who are alike, each alone on one core: for any other a core may be of another kind.
+ *
+ * Some are enough to look after each: the next ones in a ring.
+ */
 void Worker::AddPeers() {
-  std::vector<int> found = plan_.PartsOf(index_);
-  for (const WorkerPlan& meeting : plan_.workers) {
-    const std::vector<int>& threads = meeting.threads;
-    if (std::find(threads.begin(), threads.end(), index_) == threads.end()) continue;
-    found.insert(found.end(), threads.begin(), threads.end());
-  }
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  for (int peer : found) {
-    const bool is_none = peer == index_ || !IsCpu(plan_.DeviceOfWorker(peer));
-    if (is_none || self_.cores.size() != 1 || plan_.workers[peer].cores.size() != 1) continue;
+  const std::vector<int> found = plan_.PartsOf(index_);  // this one first
+  if (!IsAloneOnCore(index_)) return;
+  for (size_t i = 1; i < found.size() && peers_.size() < kMostPeers; ++i) {
+    const auto after = std::upper_bound(found.begin() + 1, found.end(), index_);
+    const auto start = static_cast<size_t>(after - found.begin() - 1);
+    const int peer = found[1 + (start + i - 1) % (found.size() - 1)];
+    if (!IsAloneOnCore(peer)) continue;
     peers_.push_back(Peer{peer, CoreWatch(&state_->threads[index_], &state_->threads[peer])});
   }
+}
+
+/*! \brief Whether a worker is pinned to one core, which no other thread of the plan has. */
+bool Worker::IsAloneOnCore(int worker) const {
+  const std::vector<int>& cores = plan_.workers[worker].cores;
+  if (cores.size() != 1 || !IsCpu(plan_.DeviceOfWorker(worker))) return false;
+  for (size_t other = 0; other < plan_.workers.size(); ++other) {
+    if (static_cast<int>(other) == worker || plan_.IsMeeting(static_cast<int>(other))) continue;
+    const std::vector<int>& taken = plan_.workers[other].cores;
+    if (std::find(taken.begin(), taken.end(), cores.front()) != taken.end()) return false;
+  }
+  return true;
 }
 
 /*! \brief Get ready for the steps of a worker. */
@@ -154,9 +167,12 @@ void Worker::SetUpThread() {
   // else of TVM divides its work: one of its own, that starts no threads. Making it pins the caller
   // (to core 0 unless told otherwise), so tell it before that, and pin ourselves afterwards.
   pool_configured_ = ConfigureThreadPool({before.empty() ? 0 : before.front()});
-  const std::vector<int> cores = HasTeam() ? std::vector<int>{self_.cores.front()} : before;
+  std::vector<int> cores = HasTeam() ? std::vector<int>{self_.cores.front()} : before;
+  PinnedThread& thread = state_->threads[index_];
+  const bool is_pinned = cores.size() == 1 && !self_.cores.empty();
+  if (is_pinned && thread.core() >= 0) cores = {thread.core()};  // which it may have exchanged
   PinThread(cores);
-  if (cores.size() == 1 && !self_.cores.empty()) state_->threads[index_].Settle(cores.front());
+  if (is_pinned) thread.Settle(cores.front());
 }
 
 /*! \brief Whether kernels may use more than one core: a copy engine runs none. */
@@ -305,8 +321,13 @@ bool Worker::HasReadyStep(int worker) const {
   });
 }
 
-/*! \brief Once a turn while it spins: exchange cores with who has work and no core. */
+/*!
+ * \brief Once a turn while it spins: exchange cores with who has work and no core.
+ *
+ * Not while one plan takes over from another, which goes by the cores that are planned.
+ */
 void Worker::WatchPeers() {
+  if (state_->retired.load(std::memory_order_relaxed) || IsHeldUp()) return;
   for (Peer& peer : peers_) {
     peer.watch.Look([this, &peer] {
       return state_->busy[peer.worker].now.load() || HasReadyStep(peer.worker);
@@ -383,7 +404,7 @@ bool Worker::IsHeldUp() const {
 template <typename HasChanged>
 void Worker::AwaitPeers(HasChanged has_changed) {
   auto works = [this](const Peer& peer) { return state_->busy[peer.worker].now.load(); };
-  while (std::any_of(peers_.begin(), peers_.end(), works)) {
+  while (!state_->retired.load() && std::any_of(peers_.begin(), peers_.end(), works)) {
     if (parker_->AwaitFor(CoreWatch::kAsleep, has_changed)) return;
     for (Peer& peer : peers_) peer.watch.LookNow(works(peer));
   }
@@ -431,7 +452,7 @@ bool Worker::AwaitChange() {
     if (has_own) WatchPeers();
     return has_changed();
   });
-  if (!has_found && has_own && spin.count() > 0) AwaitPeers(has_changed);
+  if (!has_found && has_own && spin.count() > 0 && !was_held_up) AwaitPeers(has_changed);
   parker_->Await(Parker::Duration{0}, has_changed);
   // Who waits for the last results of the executor before was woken with us, and wants our core.
   if (was_held_up && !IsHeldUp()) std::this_thread::yield();
@@ -480,6 +501,7 @@ void Worker::RunHeld() {
 
 /*! \brief Run the step at hand; false if it failed or its batch is late, with everybody told. */
 bool Worker::TryStep() {
+  state_->threads[index_].GoHome();
   const Job job = held_->job;
   const int number = At(*held_).step;
   Span& span = job.frame->record.spans[number];

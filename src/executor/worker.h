@@ -110,6 +110,7 @@ class Worker {
   void SetUpStreams();
   void AddPart(int worker);
   void AddPeers();
+  bool IsAloneOnCore(int worker) const;
   void ReserveBuffers(Part* part, int count);
   void Work();
   void Die(const std::string& cause);
@@ -171,7 +172,7 @@ class Worker {
   std::unique_ptr<Team> team_;  //!< null: kernels run on one core, but for meetings
   std::vector<LoopBoard*> led_;    //!< of meetings whose steps it runs
   std::vector<HelpedBoard> helped_;  //!< of meetings in which it helps
-  std::vector<Peer> peers_;          //!< who meets it, or is alike
+  std::vector<Peer> peers_;          //!< some of those who are alike
   std::deque<DeviceStream> streams_;  //!< of its device and of all that it copies to or from
 
   std::vector<Part> parts_;     //!< its own first; then those of workers that are alike

@@ -108,22 +108,23 @@ TEST(WhoHasEndedIsNotTouched) {
   Subject subject(first, true);
   subject.End();
   CHECK(!subject.pinned.PullTo(second));
-  CHECK(subject.pinned.core() == -1);
-  CHECK(!subject.pinned.LacksCore(subject.pinned.Read()));
+  CHECK(subject.pinned.core() == first);  // for who is started in its place
+  const PinnedThread::Reading reading = subject.pinned.Read();
+  CHECK(!PinnedThread::IsOffCore(reading, subject.pinned.Read()));
 }
 
 TEST(WhoWaitsForACoreLacksOneAndWhoSleepsDoesNot) {
   const auto [first, second] = TwoCores();
-  auto lacks = [](PinnedThread* thread) {
-    const PinnedThread::Reading before = thread->Read();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return thread->LacksCore(before);
-  };
+  LackWatch watch;
   Subject asleep(second, false);
-  for (int i = 0; i < 20; ++i) CHECK(!lacks(&asleep.pinned));
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    CHECK(!watch.Lacks(asleep.pinned));
+  }
   Subject busy(second, true);
   Competitor competitor(second);
-  CHECK(ComesTrue([&] { return lacks(&busy.pinned); }));
+  watch.Reset();
+  CHECK(ComesTrue([&] { return watch.Lacks(busy.pinned); }));
 }
 
 TEST(WhoHasACoreExchangesItWithWhoHasNone) {
@@ -152,9 +153,17 @@ TEST(WhoHasNothingToDoIsLeftWhereItIs) {
   const auto [first, second] = TwoCores();
   Subject busy(second, true);
   Competitor competitor(second);
-  PinnedThread self;
-  CoreWatch watch(&self, &busy.pinned);
-  for (int i = 0; i < 100000; ++i) watch.Look([] { return false; });
+  std::thread waiter([&, ours = first] {
+    PinnedThread self;
+    PinThread({ours});
+    self.Settle(ours);
+    CoreWatch watch(&self, &busy.pinned);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (std::chrono::steady_clock::now() < end) watch.Look([] { return false; });
+    CHECK(self.core() == ours);
+    self.Leave();
+  });
+  waiter.join();
   CHECK(busy.pinned.core() == second);
 }
 
@@ -191,7 +200,8 @@ int CoreForWhoIsHeldUp(bool holds_runner) {
     runner.Settle(first);
     loop.held = std::this_thread::get_id();
     Team team("team", {first, second}, true, &runner, &is_at_work);
-    while (loop.core.load() < 0 && team.Run(WaitForAnotherCore, &loop, 8) == 0) {
+    for (int run = 0; run < 3 && loop.core.load() < 0; ++run) {
+      CHECK(team.Run(WaitForAnotherCore, &loop, 8) == 0);
     }
     runner.Leave();
   });

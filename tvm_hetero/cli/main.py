@@ -93,7 +93,7 @@ def _explain(ctx: Any, error: Exception) -> NoReturn:
         complain("error", f"the output cannot be written: {error.strerror}")
         raise typer.Exit(1) from None
     if isinstance(error, OSError) and (reason := _reason_of_system(error)):
-        return _explain(ctx, UsageError(reason))
+        _explain(ctx, UsageError(reason))
     raise error
 
 
