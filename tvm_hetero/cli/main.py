@@ -24,8 +24,10 @@ from tvm_hetero.cli.verb_table import VERBS, VerbTable
 from tvm_hetero.errors import HeteroError, UsageError
 from tvm_hetero.processes.signals import INTERRUPTED, the_watch
 from tvm_hetero.processes.torch_import import hide_torch
+from tvm_hetero.util.untrusted_names import printable
 
 _DEBUG = "--debug"
+_GIVEN = "tvm_hetero.given"  # where the context has the arguments
 # Verbs that measure, and keep it.
 _MEASURING = ("devices", "partition", "problem", "refine", "demo", "tune")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -60,6 +62,7 @@ class Verbs(TyperGroup):
         """Accept ``--debug`` after the verb too, where people who need it will add it."""
         if _DEBUG in args:
             args = [_DEBUG, *(arg for arg in args if arg != _DEBUG)]
+        ctx.meta[_GIVEN] = list(args)
         return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:
@@ -92,19 +95,23 @@ def _explain(ctx: Any, error: Exception) -> NoReturn:
         drop_output()
         complain("error", f"the output cannot be written: {error.strerror}")
         raise typer.Exit(1) from None
-    if isinstance(error, OSError) and (reason := _reason_of_system(error)):
+    if isinstance(error, OSError) and (reason := _reason_of_system(ctx, error)):
         _explain(ctx, UsageError(reason))
     raise error
 
 
-def _reason_of_system(error: OSError) -> str | None:
-    """What the system has against a name that was given; None if no name is to blame."""
-    if isinstance(error.filename, str | bytes | os.PathLike):
-        return f"{os.fsdecode(error.filename)}: {error.strerror}; give another name, or mend that"
+def _reason_of_system(ctx: Any, error: OSError) -> str | None:
+    """What the system has against a name that was given; None if no such name is to blame."""
+    if error.strerror and isinstance(error.filename, str | bytes | os.PathLike):
+        name = os.fsdecode(error.filename)
+        given = any(len(arg) > 1 and arg in name for arg in ctx.meta.get(_GIVEN, ()))
+        shown = f"{printable(name, 300)}: {error.strerror}; give another name, or mend that"
+        return shown if given else None
     try:
         os.getcwd()
-    except OSError:
-        return "the folder in which this was started is gone; change to one that is there"
+    except FileNotFoundError:
+        gone = error.errno in {errno.ENOENT, errno.ESTALE}
+        return "the folder in which this was started is gone; change to another" if gone else None
     return None
 
 

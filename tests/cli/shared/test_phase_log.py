@@ -122,3 +122,18 @@ def test_nothing_is_written_of_what_is_quick(
     with Steps().live("Import", of="net"):
         pass
     assert capsys.readouterr().err == "" and not (tmp_path / "none").exists()
+
+
+def test_a_phase_that_begins_late_is_named_and_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The phase before it may be due again in minutes only."""
+    monkeypatch.setattr(phase_log, "FIRST", 0.02)
+    said: list[str] = []
+    log = phase_log.PhaseLog("first", None, lambda: None, said.append)
+    try:
+        assert eventually(lambda: len(said) >= 2)  # the next one is due much later
+        log.begin("second")
+        assert eventually(lambda: any("second" in line for line in said))
+    finally:
+        log.end()

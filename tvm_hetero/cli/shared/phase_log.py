@@ -16,6 +16,7 @@ from tvm_hetero.util.untrusted_names import printable
 
 FIRST = 2.0
 FURTHER = 4.0
+_PATIENCE = 1.0
 
 
 @dataclass
@@ -101,13 +102,16 @@ class PhaseLog:
         """Say nothing from now on."""
         self._ended.set()
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(_PATIENCE)  # who reads stderr may not
 
     def _watch(self) -> None:
         with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
-            while not self._ended.wait(max(0.0, self._phase.due - time.monotonic())):
+            # A phase may follow long before the one before it is due again: look now and then.
+            while not self._ended.wait(min(FIRST, max(0.0, self._phase.due - time.monotonic()))):
                 phase, now = self._phase, time.monotonic()
-                if now >= phase.due:
+                if now < phase.due:
+                    continue
+                while phase.due <= now:
                     phase.due = phase.began + FURTHER * (phase.due - phase.began)
-                    self.has_spoken = True
-                    self._say(phase.line(now, self._usual() if phase.text == self._title else None))
+                self.has_spoken = True
+                self._say(phase.line(now, self._usual() if phase.text == self._title else None))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.load import (
     copy_model,
@@ -156,4 +157,7 @@ def _import_model(
         return import_graph(model, name, random_weights, limits)
     with closing(WeightFile()) as weights:
         sections = run_isolated(work, model, limits, draws=random_weights is not None)
-        return unpack_module(sections, weights.mapped())
+        try:
+            return unpack_module(sections, weights.mapped())
+        except MemoryError as error:
+            raise ModelError(f"the model needs more memory than there is ({error})") from None

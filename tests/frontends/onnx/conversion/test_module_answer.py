@@ -56,13 +56,15 @@ def test_large_weights_come_back_through_the_file_and_nothing_else_does(file: We
     assert len(sections) == 2 and len(origins) == 2
     assert structural_equal(unpack_module(sections, file.mapped()), from_onnx(model))
     # What says that it lies elsewhere, or is not all there, is refused.
-    for start in (-1, 1 << 40, "0", 4096 * 1000):
+    for start in (-1, 4, 1 << 40, 1 << 70, "0", 4096 * 1000):
         lying = json.dumps([{**origins[0], "start": start}, origins[1]]).encode()
         with pytest.raises(ModelError, match="is no module"):
             unpack_module([lying, *sections[1:]], file.mapped())
-    file.clear()
-    with pytest.raises(ModelError, match="is no module"):
-        unpack_module(sections, file.mapped())
+    with pytest.raises(PermissionError):  # by a child that lives still
+        file.clear()
+    file_of_none = WeightFile()
+    with closing(file_of_none), pytest.raises(ModelError, match="is no module"):
+        unpack_module(sections, file_of_none.mapped())
 
 
 def test_a_file_keeps_every_type_and_what_was_mapped_outlives_it() -> None:

@@ -201,3 +201,34 @@ def test_a_loop_too_long_is_refused_before_its_first_step(
 
 def test_short_loops_in_loops_are_still_unrolled() -> None:
     assert operators(same(endless(3, 2), X)).count("Relu") == 9
+
+
+def test_a_name_of_the_loop_around_it_is_not_the_constant_of_that_name() -> None:
+    inner = helper.make_graph(
+        [helper.make_node("Identity", ["c1"], ["e1"]), helper.make_node("Relu", ["s1"], ["t1"])],
+        "inner",
+        [value("i1", [], INT64), value("c1", [], BOOL), value("s1", [2, 3])],
+        [value("e1", [], BOOL), value("t1", [2, 3])],
+    )
+    outer = helper.make_graph(
+        [
+            helper.make_node("Identity", ["c0"], ["e0"]),
+            helper.make_node("Identity", ["n"], ["m"]),
+            helper.make_node("Loop", ["n", "", "s0"], ["t0"], body=inner),
+        ],
+        "outer",
+        [value("i0", [], INT64), value("c0", [], BOOL), value("n", [], INT64),
+         value("s0", [2, 3])],
+        [value("e0", [], BOOL), value("m", [], INT64), value("t0", [2, 3])],
+    )  # fmt: skip
+    loop = helper.make_node("Loop", ["two", "go", "two", "x"], ["last", "y"], body=outer)
+    constants = {"n": np.array(2**40), "two": np.array(2), "go": np.array(True)}
+    made = same(make([loop], {"x": [2, 3]}, ["y"], constants), X)
+    assert operators(made).count("Relu") == 4
+
+
+@pytest.mark.parametrize("trips", [np.nan, np.inf])
+def test_steps_that_are_no_whole_number_are_refused(trips: float) -> None:
+    with pytest.raises(ModelError) as refused:
+        expanded(endless(trips))
+    assert "fault of tvm_hetero" not in str(refused.value)

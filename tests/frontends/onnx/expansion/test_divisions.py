@@ -31,3 +31,10 @@ def test_whole_numbers_by_nothing_are_refused(operator: str, zero: object) -> No
     model = typed_model(nodes, {"x": np.array([5, 7])}, {"zero": np.array(zero)})
     with pytest.raises(ModelError, match=rf"\({operator}\) divides by a constant that is zero"):
         from_onnx(model)
+
+
+def test_a_remainder_of_floats_by_nothing_is_no_number() -> None:
+    x: Array = np.array([5.0, -7.0, 0.0], np.float32)
+    nodes = [helper.make_node("Mod", ["x", "zero"], ["y"], fmod=1)]
+    model = typed_model(nodes, {"x": x}, {"zero": np.array(0.0, np.float32)})
+    assert_same(model, {"x": x}, [np.full(3, np.nan, np.float32)])

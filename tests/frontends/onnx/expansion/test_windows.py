@@ -117,3 +117,15 @@ def test_a_range_of_more_steps_than_can_be_counted_is_refused(step: float) -> No
     model = make(nodes, {"x": [1]}, ["y"], constants)
     with pytest.raises(ModelError, match=r"more steps than can be counted"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize(("start", "limit"), [(0, -(2**63)), (0, 0), (5, 3)])
+def test_a_range_that_leads_away_from_its_limit_is_empty(start: int, limit: int) -> None:
+    constants = {"a": np.array(start), "b": np.array(limit), "c": np.array(1)}
+    nodes = [
+        helper.make_node("Range", ["a", "b", "c"], ["r"]),
+        helper.make_node("Cast", ["r"], ["f"], to=1),
+        helper.make_node("Concat", ["x", "f"], ["y"], axis=0),
+    ]
+    feeds = {"x": np.array([1.0], np.float32)}
+    same(typed_model(nodes, feeds, constants), feeds)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,10 @@ from tvm_hetero.processes.forked_child import Section
 
 _LARGE = 1024
 """Elements beyond which a constant is no part of the text."""
+_SPOILT = (
+    ArithmeticError, ValueError, KeyError, TypeError, IndexError, RuntimeError, AttributeError,
+)  # fmt: skip
+"""What an answer raises that is not as a child of ours makes it."""
 
 
 def pack_module(module: tvm.IRModule, file: WeightFile) -> list[Section]:
@@ -96,7 +101,7 @@ def unpack_module(sections: Sequence[Section], file: memoryview) -> tvm.IRModule
         # Not by name: inputs of the model may be called as these are.
         values = {var: _tensor(array) for var, array in zip(parameters, arrays, strict=True)}
         return relax.transform.BindParams("main", values)(module)
-    except (ValueError, KeyError, TypeError, IndexError, RuntimeError, AttributeError) as error:
+    except _SPOILT as error:
         raise ModelError(
             f"What the child made of the model is no module ({error!s:.200}). Please report it."
         ) from None
@@ -125,6 +130,8 @@ def _read(given: Section, start: int, origin: Mapping[str, Any]) -> np.ndarray[A
     """Return the weight that begins somewhere in some bytes."""
     dtype, shape = np.dtype(origin["dtype"]), tuple(origin["shape"])
     count = math.prod(shape)
+    if start % mmap.PAGESIZE:  # TVM's kernels read it where it lies
+        raise ValueError(f"a weight begins at byte {start}, within a page")
     # NumPy takes no view of nothing.
     flat = np.frombuffer(given, dtype, count, start) if count else np.empty(0, dtype)
     return flat.reshape(shape)

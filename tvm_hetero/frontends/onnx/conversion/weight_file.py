@@ -7,6 +7,7 @@ a page that a process touches first costs more than its 4 KiB copied (VGG-19's 5
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import tvm
 
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _LARGE = 1 << 18
 """Bytes from which on it is worth a mapping of its own."""
 
@@ -25,7 +27,7 @@ class WeightFile:
     """
 
     def __init__(self) -> None:
-        self._file = os.memfd_create("tvm_hetero_weights", os.MFD_CLOEXEC)
+        self._file = os.memfd_create("tvm_hetero_weights", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._end = 0
         # Tensors by their handles; they are held, so that no other one gets a handle of theirs.
         self._held: dict[int, tuple[tvm.runtime.Tensor, int]] = {}
@@ -55,10 +57,21 @@ class WeightFile:
         return None if found is None else found[1]
 
     def mapped(self) -> memoryview:
-        """Return all that is in the file, in memory of this process's own."""
+        """Return all that is in the file, in memory of this process's own; nobody writes any more.
+
+        Raises
+        ------
+        MemoryError
+            If so much cannot be mapped.
+        """
+        fcntl.fcntl(self._file, fcntl.F_ADD_SEALS, _SEALS)  # a page cut off would be a SIGBUS
         size = os.fstat(self._file).st_size
-        # Nothing cannot be mapped.
-        return memoryview(mmap.mmap(self._file, size, flags=mmap.MAP_PRIVATE) if size else b"")
+        if not size:  # nothing cannot be mapped
+            return memoryview(b"")
+        try:
+            return memoryview(mmap.mmap(self._file, size, flags=mmap.MAP_PRIVATE))
+        except OSError as error:
+            raise MemoryError(f"{size} bytes of weights: {error.strerror}") from None
 
     def _write(self, array: np.ndarray[Any, Any]) -> int:
         """Write an array from a page's begin on; returns where that is."""

@@ -90,16 +90,20 @@ def rewrite_loop(r: Rewriting) -> bool:
     return True
 
 
-def _nodes_of(r: Rewriting, node: NodeProto) -> int:
+def _nodes_of(r: Rewriting, node: NodeProto, hidden: frozenset[str] = frozenset()) -> int:
     """Return how many nodes are met for a node at least, loops in loops counted.
 
     A file of 200 bytes can ask for 2^62 steps, and takes half a minute to grow past the limit.
+    Names that a loop around it has of its own are `hidden`: the graph's are others.
     """
     body = next((a.g for a in node.attribute if a.name == "body"), None)
     if node.op_type != "Loop" or body is None:
         return 1
     # The rest of the loop is a node of each step, too.
-    return 1 + _sure_steps(r, node, body) * (1 + sum(_nodes_of(r, n) for n in body.node))
+    steps = 0 if hidden & set(node.input[:2]) else _sure_steps(r, node, body)
+    hidden |= {given.name for given in (*body.input, *body.initializer)}
+    hidden |= {name for each in body.node for name in each.output}
+    return 1 + steps * (1 + sum(_nodes_of(r, each, hidden) for each in body.node))
 
 
 def _sure_steps(r: Rewriting, loop: NodeProto, body: GraphProto) -> int:
@@ -107,7 +111,9 @@ def _sure_steps(r: Rewriting, loop: NodeProto, body: GraphProto) -> int:
     given = [*loop.input, "", ""]
     trips = r.array(given[0]) if given[0] else None
     begins = r.array(given[1]) if given[1] else np.array(True)
-    if trips is None or trips.size != 1 or begins is None or not begins.all():
+    if trips is None or trips.size != 1 or trips.dtype.kind not in "iu":
+        return 0  # or refused where it is looked at
+    if begins is None or not begins.all():
         return 0
     same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
     condition = body.output[0].name

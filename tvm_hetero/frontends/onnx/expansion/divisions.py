@@ -18,8 +18,7 @@ def rewrite_div(r: Rewriting) -> bool:
     """Multiply by an infinity of the divisor's sign."""
     dividend, divisor = r.inputs
     known = r.array(divisor)
-    if known is not None and known.dtype.kind in "iu":
-        refuse_zero(r)
+    refuse_zero(r)
     if known is None or known.ndim or known.dtype.kind != "f" or known != 0:
         return False
     infinity = np.copysign(np.array(np.inf, known.dtype), known)
@@ -28,7 +27,7 @@ def rewrite_div(r: Rewriting) -> bool:
 
 
 def refuse_zero(r: Rewriting) -> None:
-    """Refuse a divisor that is known and that TVM, or a processor, dies of."""
+    """Refuse whole numbers by a zero that is known: TVM, or a processor, dies of it."""
     known = r.array(r.inputs[1])
-    if known is not None and (known.dtype.kind in "iu" or not known.ndim) and not known.all():
+    if known is not None and known.dtype.kind in "iu" and not known.all():
         r.refuse("divides by a constant that is zero. Correct the model.")

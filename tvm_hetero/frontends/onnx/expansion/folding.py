@@ -188,7 +188,7 @@ def _result_bytes(
         if any(array.size != 1 for array in given):
             return None
         start, limit, delta = (float(array.item()) for array in given)
-        count = abs((limit - start) / delta) if delta != 0 else math.inf
+        count = _steps(start, limit, delta)
         if not count < 2**63:  # onnx takes it for a small one: its number goes around
             raise ModelError(
                 f"{describe(node)} goes from {start:g} to {limit:g} by {delta:g}: more steps than "
@@ -207,6 +207,13 @@ def _result_bytes(
     if any(count is None or count > max(LARGEST_FOLD, elements) for count in counts):
         return None
     return sum(count or 0 for count in counts) * _widest(graph, node, operands)
+
+
+def _steps(start: float, limit: float, delta: float) -> float:
+    """Return about how many numbers a range has; none where it leads away from its limit."""
+    if delta == 0:
+        return 0.0 if start == limit else math.inf
+    return max((limit - start) / delta, 0.0)
 
 
 def _widest(graph: OnnxGraph, node: NodeProto, operands: list[str]) -> int:

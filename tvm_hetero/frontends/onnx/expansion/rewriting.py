@@ -256,7 +256,10 @@ class Rewriting:
     def afford_nodes(self, count: int, why: str) -> None:
         """Refuse the node if it would become so many; asked before the first is made."""
         if count > self._graph.most_met:
-            self.refuse(f"{why} would make {count} nodes, more than {self._graph.most_met}")
+            self.refuse(
+                f"{why} would make {count} nodes, more than {self._graph.most_met}; "
+                "export the model for fewer steps"
+            )
 
     def afford(self, *dims: int, dtype: Any = np.float64) -> None:
         """Refuse the node if an array of this shape is too large; asked before it is made."""
