@@ -1,8 +1,10 @@
 """What each model takes of each machine in each mode: the problem's figures, from plans.
 
 A model on a machine is planned for every batch of the question, as `tvm_hetero.planning.choosing`
-does it, and rated like a class of requests there: the largest rate of Poisson arrivals that a
-machine which does nothing else answers within the SLO, in a simulation, and can answer for ever.
+does it, and rated: the largest rate of Poisson arrivals of which a machine that does nothing else
+keeps every limit of the SLO, in a simulation of `_STREAMS` streams of `_DRAWN` requests each, found
+by bisecting the rate (the same streams, faster or slower). It is at most `_MOST_LOAD` of what full
+batches answer: what queues there are nearer to it needs longer streams to be seen.
 In a mode with a quantum q the batches that take longer than q are left out, and the SLO is shorter
 by q. Of the batches that are left the one that carries most is the mode's.
 
@@ -13,13 +15,15 @@ another one of the same kind is dropped: whatever is done in it can be done in t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, UsageError
-from tvm_hetero.planning.choosing.arrivals import UNITS, draw_requests
 from tvm_hetero.planning.choosing.format import several_levels
-from tvm_hetero.planning.choosing.rate import capacity_of
+from tvm_hetero.planning.choosing.rate import reached, serve_batches
 from tvm_hetero.planning.choosing.replica_plan import (
     ReplicaOption,
     is_decoder,
@@ -28,10 +32,8 @@ from tvm_hetero.planning.choosing.replica_plan import (
     price_of,
     problem_of,
 )
-from tvm_hetero.planning.choosing.request import RequestClass
 from tvm_hetero.planning.sharing.problem import (
     ALONE,
-    MEBI,
     MONEY,
     RATE,
     MachineMode,
@@ -45,10 +47,14 @@ from tvm_hetero.solvers.core.deadline import Deadline, check_left
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import format_seconds
 
-# Requests that are drawn to rate a model, and of SLOs the parts that are tried as quanta.
-_DRAWN = 3000
+# Streams that are drawn to rate a model, and the requests of each; the most of what full batches
+# answer that is claimed; where bisection ends, as a part of the rate.
+_STREAMS, _DRAWN, _MOST_LOAD, _FINE = 2, 20_000, 0.95, 0.005
+# Of SLOs the parts that are tried as quanta.
 _QUANTA = (0.25, 0.5)
 _HOUR = 3600.0
+# Batches that take less were not measured; what is carried has to stay far below 2^63.
+_LEAST_BATCH = 1e-6
 # Plans of a model on a machine, by batch.
 _Plans = Mapping[tuple[int, int], tuple[ReplicaOption, ...]]
 
@@ -73,7 +79,7 @@ def rate_sharing(
     Raises
     ------
     UsageError
-        If a machine has no price, or a model makes tokens.
+        If a machine has no price, a model makes tokens, or a batch takes no time.
     InfeasibleError
         If some model fits on no machine within its SLO, even alone.
     SolverError
@@ -154,9 +160,15 @@ def _plan_all(
             for batch in request.batches:
                 check_left(ends, "share", f"before {model.name} is planned")
                 try:
-                    options.append(plan_replica(model.network, machine.offer, batch, plan))
+                    option = plan_replica(model.network, machine.offer, batch, plan)
                 except InfeasibleError:
                     continue  # too large for its memories
+                if min(option.seconds[1:]) < _LEAST_BATCH:
+                    raise UsageError(
+                        f"model {model.name!r} on machine {machine.offer.name!r}: a batch "
+                        f"takes {min(option.seconds[1:]):g} s; expected at least {_LEAST_BATCH:g} s"
+                    )
+                options.append(option)
             found[m, i] = tuple(options)
     return found
 
@@ -168,10 +180,13 @@ def _rate_mode(
     found = dict[int, tuple[int, ReplicaOption]]()
     for i, model in enumerate(request.models):
         best: tuple[int, ReplicaOption] | None = None
+        streams = draw_streams(model.name, request.seed)
         for option in plans[m, i]:
             if quantum is None or max(option.seconds) <= quantum:
-                rate = _carried(option, model, quantum or 0.0, request.seed, ends)
-                if rate > (best[0] if best else 0):
+                check_left(ends, "share", f"while {model.name} is rated")
+                least = best[0] if best else 0
+                rate = _carried(option, model, quantum or 0.0, streams, least)
+                if rate > least:
                     best = rate, option
         if best is not None:
             found[i] = best
@@ -179,18 +194,41 @@ def _rate_mode(
 
 
 def _carried(
-    option: ReplicaOption, model: SharedModel, quantum: float, seed: int, ends: Deadline | None
+    option: ReplicaOption,
+    model: SharedModel,
+    quantum: float,
+    streams: Sequence[NDArray[np.float64]],
+    least: int = 0,
 ) -> int:
-    """Requests a second of a model that a machine carries with an SLO that is `quantum` shorter."""
-    slo = tuple(replace(limit, seconds=limit.seconds - quantum) for limit in model.slo)
-    if any(limit.seconds < option.seconds[1] for limit in slo):
+    """Requests a second of a model that a machine carries with an SLO that is `quantum` shorter.
+
+    In parts of `RATE`; 0 where it is no more than `least`.
+    """
+    slo = [(limit, limit.seconds - quantum) for limit in model.slo]
+    if any(seconds < option.seconds[1] for _, seconds in slo):
         return 0
-    steady = option.batch / option.seconds[option.batch]
-    seconds = _DRAWN / steady
-    drawn = draw_requests(steady, seconds, seed=(seed, *model.name.encode()))
-    served = RequestClass(model.name, drawn, slo, rate=steady)
-    share, _ = capacity_of(option, served, seconds, ends=ends)
-    return math.floor(share * steady * RATE / UNITS)
+
+    def carries(rate: float) -> bool:
+        for stream in streams:
+            times, _, _ = serve_batches((stream / rate).tolist(), option.seconds)
+            if any(reached(limit, {limit.figure: times}) > most for limit, most in slo):
+                return False
+        return True
+
+    low, high = least / RATE, _MOST_LOAD * option.batch / option.seconds[option.batch]
+    if high <= low or (low and not carries(low)):
+        return 0
+    while high - low > _FINE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if carries(middle) else (low, middle)
+    found = math.floor(low * RATE)
+    return found if found > least else 0
+
+
+def draw_streams(name: str, seed: int) -> list[NDArray[np.float64]]:
+    """Poisson arrivals of a model at one request a second; divided by a rate they have that one."""
+    random = np.random.default_rng((seed, 0, *name.encode()))
+    return [np.cumsum(random.exponential(1.0, _DRAWN)) for _ in range(_STREAMS)]
 
 
 def _undominated(
@@ -224,9 +262,7 @@ def _kind(
     sizes, loads = [], []
     for i in range(len(request.models)):
         peaks = [_peaks(option) for option in plans[m, i]]
-        sizes.append(tuple(
-            max((-(-peak[d.name] // MEBI) for peak in peaks), default=0) for d in devices
-        ))  # fmt: skip
+        sizes.append(tuple(max((peak[d.name] for peak in peaks), default=0) for d in devices))
         weights = max((_weight_bytes(option) for option in plans[m, i]), default=0)
         loads.append(_paid(price, weights / machine.loading))
     return SharedKind(
@@ -236,7 +272,7 @@ def _kind(
         modes,
         _paid(price, machine.start),
         tuple(loads),
-        tuple(None if d.memory is None else d.memory // MEBI for d in devices),
+        tuple(d.memory for d in devices),
         tuple(sizes),
     )
 
