@@ -1,12 +1,10 @@
 """What each model takes of each machine in each mode: the problem's figures, from plans.
 
 A model on a machine is planned for every batch of the question, as `tvm_hetero.planning.choosing`
-does it, and rated: the largest rate of Poisson arrivals of which a machine that does nothing else
-keeps every limit of the SLO, in a simulation of `_STREAMS` streams of `_DRAWN` requests each, found
-by bisecting the rate (the same streams, faster or slower). It is at most `_MOST_LOAD` of what full
-batches answer: what queues there are nearer to it needs longer streams to be seen.
-In a mode with a quantum q the batches that take longer than q are left out, and the SLO is shorter
-by q. Of the batches that are left the one that carries most is the mode's.
+does it, and rated by `rate_curve`: the largest rate of Poisson arrivals of which a machine that
+does nothing else keeps every limit of the SLO, in a simulation. In a mode with a quantum q the
+batches that take longer than q are left out, and the SLO is shorter by q. Of the batches that are
+left the one that carries most is the mode's; memory is counted for the largest of all batches.
 
 Quanta that are tried are halves and quarters of SLOs. A mode that carries no more of any model than
 another one of the same kind is dropped: whatever is done in it can be done in the other.
@@ -15,15 +13,11 @@ another one of the same kind is dropped: whatever is done in it can be done in t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.planning.choosing.format import several_levels
-from tvm_hetero.planning.choosing.rate import reached, serve_batches
 from tvm_hetero.planning.choosing.replica_plan import (
     ReplicaOption,
     is_decoder,
@@ -40,16 +34,16 @@ from tvm_hetero.planning.sharing.problem import (
     SharedKind,
     SharingProblem,
 )
-from tvm_hetero.planning.sharing.request import SharedMachine, SharedModel, SharingRequest
+from tvm_hetero.planning.sharing.rate_curve import RateCurve, draw_streams
+from tvm_hetero.planning.sharing.request import SharedMachine, SharingRequest
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.deadline import Deadline, check_left
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import format_seconds
 
-# Streams that are drawn to rate a model, and the requests of each; the most of what full batches
-# answer that is claimed; where bisection ends, as a part of the rate.
-_STREAMS, _DRAWN, _MOST_LOAD, _FINE = 2, 20_000, 0.95, 0.005
+# Hours x machines x models x modes of a question at most: what a program has room for.
+MOST_SIZE = 200_000
 # Of SLOs the parts that are tried as quanta.
 _QUANTA = (0.25, 0.5)
 _HOUR = 3600.0
@@ -57,6 +51,7 @@ _HOUR = 3600.0
 _LEAST_BATCH = 1e-6
 # Plans of a model on a machine, by batch.
 _Plans = Mapping[tuple[int, int], tuple[ReplicaOption, ...]]
+_Curves = Mapping[tuple[int, int], tuple[RateCurve, ...]]
 
 
 @dataclass(frozen=True)
@@ -87,13 +82,14 @@ def rate_sharing(
     """
     _check(request)
     plans = _plan_all(request, plan, tell, ends)
+    curves = _draw_curves(request, plans)
     kinds, used = [], dict[tuple[int, int, int], ReplicaOption]()
     for m, machine in enumerate(request.machines):
         if tell is not None:
             tell(f"rating {machine.offer.name}")
         modes = []
         for quantum in (None, *quanta(request)):
-            rated = _rate_mode(request, m, quantum, plans, ends)
+            rated = _rate_mode(request, m, quantum, curves, ends)
             carries = tuple(rated[i][0] if i in rated else 0 for i in range(len(request.models)))
             name = ALONE if quantum is None else format_seconds(quantum)
             modes.append((MachineMode(name, carries, quantum is None), rated))
@@ -129,6 +125,14 @@ def quanta(request: SharingRequest) -> list[float]:
 
 
 def _check(request: SharingRequest) -> None:
+    count = sum(machine.offer.available for machine in request.machines)
+    size = request.hours * count * len(request.models) * (1 + len(quanta(request)))
+    if size > MOST_SIZE:
+        raise UsageError(
+            f"{request.hours} hours, {count} machines, {len(request.models)} models and "
+            f"{1 + len(quanta(request))} modes of sharing are {size} parts of time to be decided; "
+            f"expected at most {MOST_SIZE}: ask for fewer machines or hours, or like SLOs"
+        )
     for machine in request.machines:
         if price_of(machine.offer) is None:
             raise UsageError(f"machine {machine.offer.name!r} has no price; give 'price', an hour")
@@ -173,62 +177,31 @@ def _plan_all(
     return found
 
 
+def _draw_curves(request: SharingRequest, plans: _Plans) -> _Curves:
+    streams = [draw_streams(model.name, request.seed) for model in request.models]
+    return {
+        (m, i): tuple(RateCurve(each, request.models[i], streams[i]) for each in options)
+        for (m, i), options in plans.items()
+    }
+
+
 def _rate_mode(
-    request: SharingRequest, m: int, quantum: float | None, plans: _Plans, ends: Deadline | None
+    request: SharingRequest, m: int, quantum: float | None, curves: _Curves, ends: Deadline | None
 ) -> dict[int, tuple[int, ReplicaOption]]:
     """By model what a machine of kind m carries in a mode (parts of `RATE`), and by which plan."""
     found = dict[int, tuple[int, ReplicaOption]]()
     for i, model in enumerate(request.models):
         best: tuple[int, ReplicaOption] | None = None
-        streams = draw_streams(model.name, request.seed)
-        for option in plans[m, i]:
-            if quantum is None or max(option.seconds) <= quantum:
+        for curve in curves[m, i]:
+            if quantum is None or max(curve.option.seconds) <= quantum:
                 check_left(ends, "share", f"while {model.name} is rated")
                 least = best[0] if best else 0
-                rate = _carried(option, model, quantum or 0.0, streams, least)
+                rate = curve.carried(quantum or 0.0, least)
                 if rate > least:
-                    best = rate, option
+                    best = rate, curve.option
         if best is not None:
             found[i] = best
     return found
-
-
-def _carried(
-    option: ReplicaOption,
-    model: SharedModel,
-    quantum: float,
-    streams: Sequence[NDArray[np.float64]],
-    least: int = 0,
-) -> int:
-    """Requests a second of a model that a machine carries with an SLO that is `quantum` shorter.
-
-    In parts of `RATE`; 0 where it is no more than `least`.
-    """
-    slo = [(limit, limit.seconds - quantum) for limit in model.slo]
-    if any(seconds < option.seconds[1] for _, seconds in slo):
-        return 0
-
-    def carries(rate: float) -> bool:
-        for stream in streams:
-            times, _, _ = serve_batches((stream / rate).tolist(), option.seconds)
-            if any(reached(limit, {limit.figure: times}) > most for limit, most in slo):
-                return False
-        return True
-
-    low, high = least / RATE, _MOST_LOAD * option.batch / option.seconds[option.batch]
-    if high <= low or (low and not carries(low)):
-        return 0
-    while high - low > _FINE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if carries(middle) else (low, middle)
-    found = math.floor(low * RATE)
-    return found if found > least else 0
-
-
-def draw_streams(name: str, seed: int) -> list[NDArray[np.float64]]:
-    """Poisson arrivals of a model at one request a second; divided by a rate they have that one."""
-    random = np.random.default_rng((seed, 0, *name.encode()))
-    return [np.cumsum(random.exponential(1.0, _DRAWN)) for _ in range(_STREAMS)]
 
 
 def _undominated(
@@ -264,6 +237,12 @@ def _kind(
         peaks = [_peaks(option) for option in plans[m, i]]
         sizes.append(tuple(max((peak[d.name] for peak in peaks), default=0) for d in devices))
         weights = max((_weight_bytes(option) for option in plans[m, i]), default=0)
+        if machine.start + weights / machine.loading > _HOUR:
+            raise UsageError(
+                f"machine {machine.offer.name!r}: to start and to load {request.models[i].name!r} "
+                f"takes {machine.start + weights / machine.loading:g} s ({weights} bytes at "
+                f"{machine.loading:g} a second); expected at most an hour"
+            )
         loads.append(_paid(price, weights / machine.loading))
     return SharedKind(
         machine.offer.name,
