@@ -15,6 +15,7 @@ from tvm_hetero.planning.sharing.problem import MachineHour
 from tvm_hetero.planning.sharing.rating import RatedSharing
 from tvm_hetero.planning.sharing.replay import replay_day, serve_machine
 from tvm_hetero.problem.cost import Cost
+from tvm_hetero.problem.graph import Task, TaskGraph
 
 
 def p99(case: RatedSharing, m: int, rate: float, seed: int) -> float:
@@ -79,3 +80,25 @@ def test_memories_are_counted_in_bytes() -> None:
         asked(model("small", (1.0,))), machines=(SharedMachine(replace(own, platform=platform)),)
     )
     assert rated(request).problem.kinds[0].rooms == (2**19,)
+
+
+def test_weights_that_take_longer_than_an_hour_to_load_are_refused() -> None:
+    network = variant("small")
+    heavy = {
+        name: replace(problem, graph=TaskGraph([Task("t", weight_bytes=4_000_000)], []))
+        for name, problem in network.problems.items()
+    }
+    request = asked(replace(model("small", (1.0,)), network=replace(network, problems=heavy)))
+    slow = tuple(replace(each, loading=1000.0) for each in request.machines)
+    with pytest.raises(UsageError, match=r"takes 4060 s .* expected at most an hour"):
+        share(replace(request, machines=slow))
+
+
+def test_a_question_of_more_than_the_program_has_room_for_is_refused_at_once() -> None:
+    models = tuple(
+        replace(model("small", (1.0,) * 168, 0.3 + i / 100),
+                network=replace(variant("small"), name=f"m{i}"))
+        for i in range(10)
+    )  # fmt: skip
+    with pytest.raises(UsageError, match=r"are .* parts of time to be decided; expected at most"):
+        share(asked(*models, available=40))

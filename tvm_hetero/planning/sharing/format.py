@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from tvm_hetero.errors import UsageError
@@ -78,9 +77,10 @@ def parse_sharing_request(
         raise UsageError(
             f"{row.at('models')}: at most {MOST_MODELS}, got {len(row.items('models'))}"
         )
-    total = _total(row) if "rates" in row else None
+    total = _rates(row) if "rates" in row else None
     models = row.rows("models", lambda each, at: _model(each, at, folder, (names, total)), "model")
     check_distinct(row, "models", [each.name for each in models])
+    _check_parts(row)
     for model in models:
         if len(model.rates) != len(models[0].rates):
             raise UsageError(
@@ -119,22 +119,16 @@ def _machine(data: object, where: str, folder: Path) -> SharedMachine:
     return SharedMachine(offer, start, loading)
 
 
-def _total(row: Fields) -> tuple[float, ...]:
-    """The rates of all models together: somebody has a part of them, and all no more than all."""
-    parts = [
-        each["popularity"]
-        for each in row.items("models")
-        if isinstance(each, Mapping) and "popularity" in each
-    ]
-    if not parts:
-        row.refuse("rates", "them only beside models with a 'popularity'; no model has one")
-    known = [each for each in parts if isinstance(each, int | float)]
+def _check_parts(row: Fields) -> None:
+    """Of the rates of all models somebody has a part, and all of them no more than all."""
+    known = [each["popularity"] for each in row.items("models") if "popularity" in each]
+    if "rates" in row and not known:
+        row.refuse("rates", "none beside models of which no one has a 'popularity'")
     if math.fsum(known) > _ALL:
         raise UsageError(
-            f"{row.at('models')}: popularities are parts of all requests, at most 1 together; got "
-            f"{math.fsum(known):g}"
+            f"{row.at('models')}: expected popularities, parts of all requests, of at most 1 "
+            f"together, got {math.fsum(known):.6g}"
         )
-    return _rates(row)
 
 
 def _model(
@@ -163,7 +157,7 @@ def _hours(row: Fields, folder: Path, total: tuple[float, ...] | None) -> tuple[
     part = row.number("popularity")
     if not 0 < part <= 1:
         row.refuse("popularity", "a part of all requests, above 0 and at most 1")
-    if any(0 < rate * part < LEAST_RATE for rate in total):
+    if any(rate and rate * part < LEAST_RATE for rate in total):
         row.refuse("popularity", f"0 or at least {LEAST_RATE:g} requests a second in each hour")
     return tuple(rate * part for rate in total)
 
