@@ -23,8 +23,8 @@ from tvm_hetero.planning.sharing.request import SharedModel
 # Streams that are drawn to rate a model, and the requests of each.
 _STREAMS, _DRAWN = 2, 20_000
 # The most of what full batches answer that is claimed, and the rates below it that are tried: each
-# a hundredth below the one before, down to less than a thousandth.
-_MOST_LOAD, _STEP, _STEPS = 0.95, 0.99, 700
+# a hundredth below the one before, down to less than a thousandth; which is tried first.
+_MOST_LOAD, _STEP, _STEPS, _FIRST = 0.95, 0.99, 700, 16
 
 
 class RateCurve:
@@ -49,13 +49,17 @@ class RateCurve:
         def carries(k: int) -> bool:
             return all(a <= b for a, b in zip(self._needed(k), slo, strict=True))
 
-        # The rate falls with k: `high` keeps the SLO, `low` does not.
-        low, high = -1, _STEPS
+        # The rate falls with k: `high` keeps the SLO, `low` does not. High rates are played first:
+        # their batches are large, and fewer.
+        low, high = -1, _FIRST
         if least:
             high = max(0, math.ceil(math.log(least / RATE / self.most) / math.log(_STEP)))
-            high = min(high, _STEPS)
-        if not carries(high):
-            return 0
+            if high > _STEPS or not carries(high):
+                return 0
+        while not carries(high):
+            if high == _STEPS:
+                return 0
+            low, high = high, min(4 * high, _STEPS)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if carries(middle) else (middle, high)
