@@ -21,7 +21,7 @@ from tvm_hetero.planning.sharing.problem import RATE
 from tvm_hetero.planning.sharing.request import SharedModel
 
 # Streams that are drawn to rate a model, and the requests of each.
-_STREAMS, _DRAWN = 2, 20_000
+_STREAMS, _DRAWN = 3, 10_000
 # The most of what full batches answer that is claimed, and the rates below it that are tried: each
 # a hundredth below the one before, down to less than a thousandth; which is tried first.
 _MOST_LOAD, _STEP, _STEPS, _FIRST = 0.95, 0.99, 700, 16
