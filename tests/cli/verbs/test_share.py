@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.invoke import tvm_hetero
 from tests.planning.choosing.questions import offer, variant
 
-NAMED = "<b>small</b>"
+NAMED = "<b>small</b>\x1b[31m"
 
 
 def write_day(folder: Path, **changes: object) -> Path:
@@ -40,7 +40,8 @@ def test_a_day_is_told_and_drawn(tmp_path: Path) -> None:
     page = tmp_path / "day.html"
     told = tvm_hetero("share", write_day(tmp_path), "--html", page)
     assert told.status == 0, told.err
-    assert "no day costs less than" in told.out and "The answer: shared, by the hour" in told.out
+    assert "bound of this policy" in told.out and "The answer: shared, by the hour" in told.out
+    assert "\x1b" not in told.out and "\\x1b[31m" in told.out
     drawn = page.read_text(encoding="utf-8")
     assert drawn.count("<rect") >= 4 and "<title>" in drawn
     assert NAMED not in drawn and "&lt;b&gt;small&lt;/b&gt;" in drawn  # names are of strangers

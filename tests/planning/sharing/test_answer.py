@@ -17,6 +17,7 @@ from tvm_hetero.planning.sharing.problem import ALONE, MachineHour, SharingPolic
 from tvm_hetero.planning.sharing.rating import RatedSharing, rate_sharing
 from tvm_hetero.planning.sharing.replay import replay_day, serve_machine
 from tvm_hetero.solvers import Deadline, Options
+from tvm_hetero.util.search_clock import now
 
 _PLAN = Options(0.1, deadline=60.0)
 _PROGRAM = Options(4.0, deadline=60.0)
@@ -123,6 +124,41 @@ def test_what_cannot_be_shared_is_refused_with_the_reason() -> None:
     request = replace(asked(model("large", (1.0,))), machines=(SharedMachine(free),))
     with pytest.raises(UsageError, match="no price"):
         share(request, _PLAN, _PROGRAM)
+
+
+def test_days_that_were_found_are_kept_when_a_later_policys_time_is_up() -> None:
+    late = [0.0]
+    ends = Deadline(now() + 1000, lambda: now() + late[0])
+
+    def tell(said: str) -> None:
+        if said == "shared, by the hour":
+            late[0] = 1e6
+
+    request = asked(model("small", (5.0, 40.0)), model("large", (3.0, 3.0), 0.6))
+    answer = share(request, _PLAN, _PROGRAM, tell, ends)
+    assert len(answer.days) == 3 and list(answer.refused) == ["shared, by the hour"]
+    assert "time" in answer.refused["shared, by the hour"]
+    assert answer.day.policy == "shared, for the peak"
+
+
+def test_no_room_for_margins_is_not_said_to_be_a_load_that_is_too_much() -> None:
+    """A machine at exactly its rate, played for long: for margins there is no other machine."""
+    request = asked(model("large", (1.0,), 0.15))
+    case = rated(replace(request, machines=(SharedMachine(offer("slow", 1)),)))
+    carried = case.problem.kinds[0].modes[0].carries[0]
+    said = []
+    for seed in range(12):
+        busy = replace(model("large", (carried / 1000,), 0.15))
+        own = replace(case.request, models=(busy,), seconds=20.0, seed=seed)
+        problem = replace(case.problem, need=((carried,),))
+        try:
+            find_day(
+                replace(case, request=own, problem=problem), "shared", SharingPolicy(), _PROGRAM
+            )
+        except InfeasibleError as error:
+            assert not error.proven
+            said.append(str(error))
+    assert said and all("when played, and no more machines can be kept ready" in s for s in said)
 
 
 def test_models_that_fit_only_one_by_one_do_not_live_together() -> None:

@@ -43,11 +43,17 @@ def test_a_load_that_was_seen_is_counted_by_the_hour(tmp_path: Path) -> None:
         json.dumps({"format": "tvm-hetero/requests/1", "requests": rows})
     )
     models = [{"name": "a", "model": "resnet50", "slo": SLO, "trace": "seen.json"}]
-    rates = parse_sharing_request(document(models=models), folder=tmp_path).models[0].rates
+    asked = document(models=models)
+    del asked["rates"]
+    rates = parse_sharing_request(asked, folder=tmp_path).models[0].rates
     assert len(rates) == 24
     assert [round(3600 * rate) for rate in rates[:4]] == [2, 2, 1, 0]
-    assert round(3600 * rates[22]) == 1
+    # It ends 800 s into that hour, which is that much of one.
+    assert rates[22] == pytest.approx(1 / 800)
     assert len(observed_rates([0.0, 25 * 3600.0])) == 26
+    # One a second for fifty minutes; and one request alone is none a second.
+    assert observed_rates([float(t) for t in range(3000)])[0] == pytest.approx(1.0, rel=1e-3)
+    assert observed_rates([0.0])[0] == pytest.approx(1 / 600)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +77,37 @@ def test_a_load_that_was_seen_is_counted_by_the_hour(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused_with_its_place(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(FormatError, match=said):
         parse_sharing_request(document(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"price": 0}, "from 1e-06 to 1e\\+06 an hour.*got 0"),
+        ({"price": 1e-9}, "from 1e-06 to 1e\\+06 an hour"),
+        ({"start": 1e30}, "at most an hour.*got 1e\\+30"),
+        ({"start": "2h"}, "start"),
+        ({"loading": 1e-30}, "at least 1000 bytes a second, got 1e-30"),
+    ],
+)
+def test_machines_that_nobody_could_have_are_refused(changes: dict[str, Any], said: str) -> None:
+    machines = [document()["machines"][0] | changes]
+    with pytest.raises(FormatError, match=said):
+        parse_sharing_request(document(machines=machines))
+
+
+def test_loads_that_are_not_what_they_say_are_refused() -> None:
+    def refused(said: str, *models: dict[str, Any], **changes: Any) -> None:
+        with pytest.raises((FormatError, UsageError), match=said):
+            parse_sharing_request(document(models=list(models), **changes))
+
+    first, own = document()["models"]
+    refused("at most 1 together, got 1.8", first | {"popularity": 0.9},
+            first | {"name": "c", "popularity": 0.9})  # fmt: skip
+    refused("no one has a 'popularity'", own)
+    refused("0 or at least 1e-06 requests", first | {"popularity": 5e-324}, own)
+    refused("each 0 or from 1e-06", first, own | {"rates": [1, 1e-10]})
+    refused("at most 1000000 requests", first, own | {"rates": [1000, 0]}, play={"seconds": 3600})
+    refused("at most 100, got 101", *(first | {"name": f"m{i}"} for i in range(101)))
 
 
 def test_days_of_unlike_lengths_and_too_many_machines_are_refused() -> None:

@@ -120,7 +120,7 @@ def test_the_judge_sees_who_has_no_room_beside_whom_it_follows() -> None:
         (MachineHour(0, 0, {0: 10}), MachineHour(1, 0, {1: 8})),
         (MachineHour(0, 0, {1: 8}), MachineHour(1, 0, {0: 10})),
     )
-    with pytest.raises(SolverFault, match="room for 4 MiB, and 5 MiB"):
+    with pytest.raises(SolverFault, match="room for 4 bytes, and 5 bytes"):
         judge(tight, turns)
     assert judge(tight, (turns[0], turns[0])) == 40
 

@@ -5,7 +5,7 @@
 >>> answer.day.price, answer.bound                                    # doctest: +SKIP
 
 The files, in the order in which a question meets them: `request`, `format`, `problem` (notation),
-`rating`, `program`, `judge`, `replay`, `answer`.
+`rate_curve`, `rating`, `program`, `judge`, `replay`, `answer`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tvm_hetero.errors import InfeasibleError, SolverFault
+from tvm_hetero.errors import InfeasibleError, SolverError, SolverFault
 from tvm_hetero.planning.sharing.hours import HourTable
 from tvm_hetero.planning.sharing.judge import judge
 from tvm_hetero.planning.sharing.problem import MONEY, POLICIES, RATE, DayPlan, SharingPolicy
@@ -41,7 +41,8 @@ class PlayedDay:
 
     Attributes
     ----------
-    price : of the day; bound : no day of this policy, without margins, costs less.
+    price : of the day; bound : no day of the program with this policy, without margins, costs less
+        (its rated modes, and memory for the largest batch that was planned).
     margins : by hour and model, by how much more than its load was asked for.
     """
 
@@ -85,7 +86,7 @@ class SharingAnswer:
 
     @property
     def bound(self) -> float:
-        """What no day costs less than, whatever the policy: that of the one that may do all."""
+        """What no day of the program costs less than by any policy: of the one that may do all."""
         return self.days[ANSWER].bound if ANSWER in self.days else math.nan
 
 
@@ -111,7 +112,7 @@ def share(
     InfeasibleError
         If no policy carries the day within every SLO.
     SolverError
-        If a search found nothing in its time, or the time is up.
+        If the time was up, or a search's, before any policy had a day: what is found is kept.
     """
     began = time.monotonic()
     plan = plan or replace(_PLAN, seed=request.seed)
@@ -120,15 +121,19 @@ def share(
         plan, program = replace(plan, ends=ends), replace(program, ends=ends)
     case = rate_sharing(request, plan, tell, ends)
     days, refused = dict[str, PlayedDay](), dict[str, str]()
+    last: InfeasibleError | SolverError | None = None
     for name, policy in POLICIES.items():
         if tell is not None:
             tell(name)
         try:
             days[name] = find_day(case, name, policy, program, ends)
-        except InfeasibleError as error:
-            refused[name] = str(error)
+        except SolverFault:
+            raise
+        except (InfeasibleError, SolverError) as error:
+            refused[name], last = str(error), error
     if not days:
-        raise InfeasibleError(refused[ANSWER])
+        assert last is not None, "every policy has a day or a reason"
+        raise last
     return SharingAnswer(case, days, refused, time.monotonic() - began)
 
 
@@ -148,9 +153,19 @@ def find_day(
     """
     need = [list(row) for row in needs(case.request)]
     bound, table = math.nan, HourTable(case.problem, policy)
+    broken: list[PlayedModel] = []
     for _ in range(_TRIES):
         problem = replace(case.problem, need=tuple(map(tuple, need)))
-        day = solve_day(problem, policy, program, table)
+        try:
+            day = solve_day(problem, policy, program, table)
+        except InfeasibleError as error:
+            if not broken:
+                raise
+            # What is proven is that there is no room for margins, not that the load is too much.
+            raise InfeasibleError(
+                f"{_broken_words(case, broken[0])} when played, and no more machines can be kept "
+                "ready; raise 'available', relax the SLO, or play more seconds"
+            ) from error
         if judge(problem, day.plan, policy) != day.value:
             raise SolverFault("sharing: the program's price is not what the judge adds up")
         bound = day.bound if math.isnan(bound) else bound
@@ -160,11 +175,14 @@ def find_day(
             return _describe(case, name, day, bound, need, played)
         for each in broken:
             need[each.hour][each.model] = math.ceil(need[each.hour][each.model] * _STEP)
-    worst = broken[0]
     raise InfeasibleError(
-        f"model {case.problem.models[worst.model]!r}: its SLO breaks in hour {worst.hour} of every "
-        f"day that was played, with {_TRIES} margins; relax it, or play more seconds"
+        f"{_broken_words(case, broken[0])} of every day that was played, with {_TRIES} margins; "
+        "relax it, or play more seconds"
     )
+
+
+def _broken_words(case: RatedSharing, played: PlayedModel) -> str:
+    return f"model {case.problem.models[played.model]!r}: its SLO breaks in hour {played.hour}"
 
 
 def _describe(

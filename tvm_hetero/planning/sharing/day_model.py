@@ -210,8 +210,8 @@ class DayModel:
     def _hour(self, solver: cp_model.CpSolver, t: int) -> tuple[MachineHour, ...]:
         at, found = self._at(t), []
         for j in range(len(self.problem.machines)):
-            chosen = [g for (u, k, g), z in self.z.items()
-                      if (u, k) == (at, j) and solver.value(z)]  # fmt: skip
+            modes = self.problem.kinds[self.problem.machines[j]].modes
+            chosen = [g for g in range(len(modes)) if solver.value(self.z[at, j, g])]
             if chosen:
                 g = chosen[0]
                 parts = {

@@ -81,7 +81,7 @@ def _memory_faults(
             needed = sum(kind.sizes[i][d] for i in models)
             if needed > room:
                 name = problem.machine_name(machine)
-                yield f"{name} has room for {room} MiB, and {needed} MiB live there"
+                yield f"{name} has room for {room} bytes, and {needed} bytes live there"
 
 
 def _served_faults(problem: SharingProblem, t: int, hour: tuple[MachineHour, ...]) -> Iterator[str]:

@@ -34,8 +34,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PARTS = 1000
-# Requests a second are counted in thousandths, money in millionths, memory in MiB.
-RATE, MONEY, MEBI = 1_000, 1_000_000, 2**20
+# Requests a second are counted in thousandths, money in millionths, memory in bytes.
+RATE, MONEY = 1_000, 1_000_000
 ALONE = "alone"
 
 
@@ -62,8 +62,8 @@ class SharedKind:
     Attributes
     ----------
     price : of an hour; start : of each start; loads : of loading each model; all in `MONEY`.
-    rooms : memory of its devices, MiB; None: without end.
-    sizes : what each model needs on each of the devices, MiB.
+    rooms : memory of its devices, bytes; None: without end.
+    sizes : what each model needs on each of the devices, bytes.
     """
 
     name: str

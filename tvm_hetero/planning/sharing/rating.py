@@ -1,10 +1,10 @@
 """What each model takes of each machine in each mode: the problem's figures, from plans.
 
 A model on a machine is planned for every batch of the question, as `tvm_hetero.planning.choosing`
-does it, and rated like a class of requests there: the largest rate of Poisson arrivals that a
-machine which does nothing else answers within the SLO, in a simulation, and can answer for ever.
-In a mode with a quantum q the batches that take longer than q are left out, and the SLO is shorter
-by q. Of the batches that are left the one that carries most is the mode's.
+does it, and rated by `rate_curve`: the largest rate of Poisson arrivals of which a machine that
+does nothing else keeps every limit of the SLO, in a simulation. In a mode with a quantum q the
+batches that take longer than q are left out, and the SLO is shorter by q. Of the batches that are
+left the one that carries most is the mode's; memory is counted for the largest of all batches.
 
 Quanta that are tried are halves and quarters of SLOs. A mode that carries no more of any model than
 another one of the same kind is dropped: whatever is done in it can be done in the other.
@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tvm_hetero.errors import InfeasibleError, UsageError
-from tvm_hetero.planning.choosing.arrivals import UNITS, draw_requests
 from tvm_hetero.planning.choosing.format import several_levels
-from tvm_hetero.planning.choosing.rate import capacity_of
 from tvm_hetero.planning.choosing.replica_plan import (
     ReplicaOption,
     is_decoder,
@@ -28,29 +26,32 @@ from tvm_hetero.planning.choosing.replica_plan import (
     price_of,
     problem_of,
 )
-from tvm_hetero.planning.choosing.request import RequestClass
 from tvm_hetero.planning.sharing.problem import (
     ALONE,
-    MEBI,
     MONEY,
     RATE,
     MachineMode,
     SharedKind,
     SharingProblem,
 )
-from tvm_hetero.planning.sharing.request import SharedMachine, SharedModel, SharingRequest
+from tvm_hetero.planning.sharing.rate_curve import RateCurve, draw_streams
+from tvm_hetero.planning.sharing.request import SharedMachine, SharingRequest
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.deadline import Deadline, check_left
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import format_seconds
 
-# Requests that are drawn to rate a model, and of SLOs the parts that are tried as quanta.
-_DRAWN = 3000
+# Hours x machines x models x modes of a question at most: what a program has room for.
+MOST_SIZE = 200_000
+# Of SLOs the parts that are tried as quanta.
 _QUANTA = (0.25, 0.5)
 _HOUR = 3600.0
+# Batches that take less were not measured; what is carried has to stay far below 2^63.
+_LEAST_BATCH = 1e-6
 # Plans of a model on a machine, by batch.
 _Plans = Mapping[tuple[int, int], tuple[ReplicaOption, ...]]
+_Curves = Mapping[tuple[int, int], tuple[RateCurve, ...]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def rate_sharing(
     Raises
     ------
     UsageError
-        If a machine has no price, or a model makes tokens.
+        If a machine has no price, a model makes tokens, or a batch takes no time.
     InfeasibleError
         If some model fits on no machine within its SLO, even alone.
     SolverError
@@ -81,13 +82,14 @@ def rate_sharing(
     """
     _check(request)
     plans = _plan_all(request, plan, tell, ends)
+    curves = _draw_curves(request, plans)
     kinds, used = [], dict[tuple[int, int, int], ReplicaOption]()
     for m, machine in enumerate(request.machines):
         if tell is not None:
             tell(f"rating {machine.offer.name}")
         modes = []
         for quantum in (None, *quanta(request)):
-            rated = _rate_mode(request, m, quantum, plans, ends)
+            rated = _rate_mode(request, m, quantum, curves, ends)
             carries = tuple(rated[i][0] if i in rated else 0 for i in range(len(request.models)))
             name = ALONE if quantum is None else format_seconds(quantum)
             modes.append((MachineMode(name, carries, quantum is None), rated))
@@ -123,6 +125,14 @@ def quanta(request: SharingRequest) -> list[float]:
 
 
 def _check(request: SharingRequest) -> None:
+    count = sum(machine.offer.available for machine in request.machines)
+    size = request.hours * count * len(request.models) * (1 + len(quanta(request)))
+    if size > MOST_SIZE:
+        raise UsageError(
+            f"{request.hours} hours, {count} machines, {len(request.models)} models and "
+            f"{1 + len(quanta(request))} modes of sharing are {size} parts of time to be decided; "
+            f"expected at most {MOST_SIZE}: ask for fewer machines or hours, or like SLOs"
+        )
     for machine in request.machines:
         if price_of(machine.offer) is None:
             raise UsageError(f"machine {machine.offer.name!r} has no price; give 'price', an hour")
@@ -154,43 +164,44 @@ def _plan_all(
             for batch in request.batches:
                 check_left(ends, "share", f"before {model.name} is planned")
                 try:
-                    options.append(plan_replica(model.network, machine.offer, batch, plan))
+                    option = plan_replica(model.network, machine.offer, batch, plan)
                 except InfeasibleError:
                     continue  # too large for its memories
+                if min(option.seconds[1:]) < _LEAST_BATCH:
+                    raise UsageError(
+                        f"model {model.name!r} on machine {machine.offer.name!r}: a batch "
+                        f"takes {min(option.seconds[1:]):g} s; expected at least {_LEAST_BATCH:g} s"
+                    )
+                options.append(option)
             found[m, i] = tuple(options)
     return found
 
 
+def _draw_curves(request: SharingRequest, plans: _Plans) -> _Curves:
+    streams = [draw_streams(model.name, request.seed) for model in request.models]
+    return {
+        (m, i): tuple(RateCurve(each, request.models[i], streams[i]) for each in options)
+        for (m, i), options in plans.items()
+    }
+
+
 def _rate_mode(
-    request: SharingRequest, m: int, quantum: float | None, plans: _Plans, ends: Deadline | None
+    request: SharingRequest, m: int, quantum: float | None, curves: _Curves, ends: Deadline | None
 ) -> dict[int, tuple[int, ReplicaOption]]:
     """By model what a machine of kind m carries in a mode (parts of `RATE`), and by which plan."""
     found = dict[int, tuple[int, ReplicaOption]]()
     for i, model in enumerate(request.models):
         best: tuple[int, ReplicaOption] | None = None
-        for option in plans[m, i]:
-            if quantum is None or max(option.seconds) <= quantum:
-                rate = _carried(option, model, quantum or 0.0, request.seed, ends)
-                if rate > (best[0] if best else 0):
-                    best = rate, option
+        for curve in curves[m, i]:
+            if quantum is None or max(curve.option.seconds) <= quantum:
+                check_left(ends, "share", f"while {model.name} is rated")
+                least = best[0] if best else 0
+                rate = curve.carried(quantum or 0.0, least)
+                if rate > least:
+                    best = rate, curve.option
         if best is not None:
             found[i] = best
     return found
-
-
-def _carried(
-    option: ReplicaOption, model: SharedModel, quantum: float, seed: int, ends: Deadline | None
-) -> int:
-    """Requests a second of a model that a machine carries with an SLO that is `quantum` shorter."""
-    slo = tuple(replace(limit, seconds=limit.seconds - quantum) for limit in model.slo)
-    if any(limit.seconds < option.seconds[1] for limit in slo):
-        return 0
-    steady = option.batch / option.seconds[option.batch]
-    seconds = _DRAWN / steady
-    drawn = draw_requests(steady, seconds, seed=(seed, *model.name.encode()))
-    served = RequestClass(model.name, drawn, slo, rate=steady)
-    share, _ = capacity_of(option, served, seconds, ends=ends)
-    return math.floor(share * steady * RATE / UNITS)
 
 
 def _undominated(
@@ -224,10 +235,14 @@ def _kind(
     sizes, loads = [], []
     for i in range(len(request.models)):
         peaks = [_peaks(option) for option in plans[m, i]]
-        sizes.append(tuple(
-            max((-(-peak[d.name] // MEBI) for peak in peaks), default=0) for d in devices
-        ))  # fmt: skip
+        sizes.append(tuple(max((peak[d.name] for peak in peaks), default=0) for d in devices))
         weights = max((_weight_bytes(option) for option in plans[m, i]), default=0)
+        if machine.start + weights / machine.loading > _HOUR:
+            raise UsageError(
+                f"machine {machine.offer.name!r}: to start and to load {request.models[i].name!r} "
+                f"takes {machine.start + weights / machine.loading:g} s ({weights} bytes at "
+                f"{machine.loading:g} a second); expected at most an hour"
+            )
         loads.append(_paid(price, weights / machine.loading))
     return SharedKind(
         machine.offer.name,
@@ -236,7 +251,7 @@ def _kind(
         modes,
         _paid(price, machine.start),
         tuple(loads),
-        tuple(None if d.memory is None else d.memory // MEBI for d in devices),
+        tuple(d.memory for d in devices),
         tuple(sizes),
     )
 

@@ -1,13 +1,14 @@
 """The load of every hour, played on the machines of a plan.
 
 In each hour so many seconds of requests are drawn, Poisson with the hour's rate, and divided among
-the machines where a model gets time: by counting, in proportion to what each carries of it
-(`tvm_hetero.planning.choosing.arrivals`). A machine computes one batch at a time. When it is free
-it takes the model whose oldest request has to be done first: that request's arrival and the
-shortest limit of its SLO (earliest deadline first; C. Liu, J. Layland, J. ACM 20, 1973,
-doi:10.1145/321738.321743, there with preemption). Of that model it takes as many as wait, up to the
-batch of the machine's mode. Batches take what their plans take. That weights are loaded for the
-next hour is not felt: they come over another way than requests do, and are paid for.
+the machines where a model gets time: each request at random, in proportion to what each machine
+carries of it, so that each machine's arrivals are Poisson, as those are by which it was rated
+(splitting: J. Kingman, Poisson Processes, 1993, section 5.1). A machine computes one batch at a
+time. When it is free it takes the model whose oldest request has to be done first: that request's
+arrival and the shortest limit of its SLO (earliest deadline first; C. Liu, J. Layland, J. ACM 20,
+1973, doi:10.1145/321738.321743, there with preemption). Of that model it takes as many as wait, up
+to the batch of the machine's mode. Batches take what their plans take. That weights are loaded for
+the next hour is not felt: they come over another way than requests do, and are paid for.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm_hetero.planning.choosing.arrivals import UNITS, marks_of, members_of
+import numpy as np
+
 from tvm_hetero.planning.choosing.rate import reached
 from tvm_hetero.planning.choosing.request import SloLimit
 from tvm_hetero.planning.requests import Lengths, poisson
@@ -74,7 +76,7 @@ def _play_hour(case: RatedSharing, t: int, hour: Sequence[MachineHour]) -> list[
         seed = (request.seed, 1, t, *name)
         drawn = poisson(request.models[i].rates[t], request.seconds, _ONE, _ONE, seed)
         arrivals = [each.arrival for each in drawn]
-        for n, own in _divide(case, i, hour, arrivals).items():
+        for n, own in _divide(case, t, i, hour, arrivals).items():
             queues[n][i] = own
     times: dict[int, list[float]] = {i: [] for i in asked}
     for each, queue in zip(hour, queues, strict=True):
@@ -92,7 +94,7 @@ def _play_hour(case: RatedSharing, t: int, hour: Sequence[MachineHour]) -> list[
 
 
 def _divide(
-    case: RatedSharing, i: int, hour: Sequence[MachineHour], arrivals: Sequence[float]
+    case: RatedSharing, t: int, i: int, hour: Sequence[MachineHour], arrivals: Sequence[float]
 ) -> dict[int, list[float]]:
     """Arrivals of a model by the position of the machine that gets them."""
     carried = {}
@@ -100,12 +102,12 @@ def _divide(
         mode = case.problem.kinds[case.problem.machines[each.machine]].modes[each.mode]
         if each.parts.get(i):
             carried[n] = mode.carries[i] * each.parts[i]
-    total, before = sum(carried.values()), 0
-    marks, found = marks_of(len(arrivals)), {}
-    for n, own in carried.items():
-        begin, end = (UNITS * edge // total for edge in (before, before + own))
-        before += own
-        found[n] = [arrivals[k] for k in members_of(marks, begin, end - begin)]
+    found: dict[int, list[float]] = {n: [] for n in carried}
+    seed = (case.request.seed, 2, t, *case.request.models[i].name.encode())
+    ends, places = np.cumsum(list(carried.values())), list(carried)
+    drawn = np.random.default_rng(seed).uniform(0.0, ends[-1], len(arrivals))
+    for arrival, k in zip(arrivals, np.searchsorted(ends, drawn, side="right"), strict=True):
+        found[places[k]].append(arrival)
     return found
 
 

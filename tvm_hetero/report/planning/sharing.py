@@ -10,21 +10,25 @@ from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour
 from tvm_hetero.planning.sharing.replay import PlayedModel
 from tvm_hetero.util.text_tables import format_table
 from tvm_hetero.util.units import format_seconds
+from tvm_hetero.util.untrusted_names import printable_lines
 
-POLICY = ("policy", "price of the day", "no day costs less than", "gap", "hardest SLO")
+POLICY = ("policy", "price of the day", "bound of this policy", "gap", "hardest SLO")
 STANDING = ("hours", "machine", "quantum", "lives there, and part of the time it gets")
 PLAYED = ("model", "limit", "SLO", "simulated in its hardest hour", "hour")
 
 
 def sharing_text(answer: SharingAnswer) -> str:
-    """Who lives where, the policies beside each other, the simulation, and what moves."""
+    """Who lives where, the policies beside each other, the simulation, and what moves.
+
+    Names are of whoever wrote the question: nothing of them but what can be shown is.
+    """
     return "\n\n".join(
         [
             format_table(STANDING, standing_rows(answer, answer.day)),
-            "\n".join(move_lines(answer, answer.day)),
+            printable_lines(move_lines(answer, answer.day)),
             format_table(PLAYED, played_rows(answer, answer.day)),
             format_table(POLICY, policy_rows(answer)),
-            "\n".join(note_lines(answer)),
+            printable_lines(note_lines(answer)),
         ]
     )
 

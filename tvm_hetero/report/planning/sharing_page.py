@@ -58,7 +58,7 @@ def sharing_page(answer: SharingAnswer) -> Page:
         "good",
         (
             Figure("price", f"{day.price:.4g}", "a day"),
-            Figure("gap", f"{100 * day.gap:.2g} %", f"no day costs less than {day.bound:.5g}"),
+            Figure("gap", f"{100 * day.gap:.2g} %", f"bound of this policy: {day.bound:.5g}"),
             Figure("SLO", f"{100 * day.strain:.0f} %", "of a limit, in the hardest hour"),
             Figure(
                 "less", f"{100 * (1 - day.price / dearest.price):.0f} %", f"than {dearest.policy}"
