@@ -72,6 +72,7 @@ def change_value(document: Any, rng: random.Random) -> str:
 
 def complaint_of_native(text: bytes) -> str:
     """What the C++ reader says of a text, taken as a plan; "" if it takes it."""
+    load_library()
     create = tvm_ffi.get_global_func("tvm_hetero.create_executor")
     try:
         create(text.decode("utf-8", "surrogateescape")).get_function("shutdown")()

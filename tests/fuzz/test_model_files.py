@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
@@ -65,4 +66,7 @@ def test_errors_memory_and_time_that_are_not_ours_are_faults() -> None:
 def test_the_commands_count(capsys: pytest.CaptureFixture[str]) -> None:
     for command in (model_folders.main, relay_programs.main):
         assert command(["--count", "2", "--first", "7"]) == 0
-    assert capsys.readouterr().out.count("{") == 2
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["harness"], each["count"], each["faults"]) for each in told] == [
+        ("model_folders", 2, 0), ("relay_programs", 2, 0),
+    ]  # fmt: skip

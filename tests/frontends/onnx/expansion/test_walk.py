@@ -89,8 +89,20 @@ def test_a_loop_of_known_length_is_unrolled() -> None:
 
 def test_a_loop_that_would_not_end_is_refused() -> None:
     graph = OnnxGraph(loop(2**40))
-    with pytest.raises(ModelError, match=r"node 0 \(Loop\) makes the model grow past 100 nodes"):
+    with pytest.raises(ModelError, match=r"\(Loop\) is unrolled; its steps would make \d+ nodes"):
         expand_graph(graph, converted_operators(), OnnxLimits(nodes=100))
+
+
+def test_a_loop_whose_steps_cannot_be_counted_ahead_grows_to_the_limit() -> None:
+    model = loop(2**40)
+    body = model.graph.node[0].attribute[0].g
+    turns = [helper.make_node("Not", ["c"], ["d"]), helper.make_node("Not", ["d"], ["c_out"])]
+    kept = [*turns, *body.node[1:]]
+    del body.node[:]
+    body.node.extend(kept)
+    limits = OnnxLimits(nodes=100)
+    with pytest.raises(ModelError, match=r"node 0 \(Loop\) makes the model grow past 100 nodes"):
+        expand_graph(OnnxGraph(model, limits), converted_operators(), limits)
 
 
 def test_functions_of_the_model_are_inlined_with_their_attributes() -> None:
