@@ -23,7 +23,7 @@ from benchmarks.choosing.divided import divided_bound
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import LOADS
 from benchmarks.documents import write_document
-from benchmarks.quoted.choosing import rule_table
+from benchmarks.quoted.choosing import room_table, rule_table
 from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.binding import binding_limits
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if given.show:
         rows = read_rows(RESULTS)
         print(rule_table(rows))
+        if all("divided" in row for row in rows):  # of rows since it is counted
+            print(room_table(rows))
         return rows
     seeds = 1 if given.small else SEEDS
     asked = [

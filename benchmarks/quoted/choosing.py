@@ -13,38 +13,40 @@ def rule_table(rows: Sequence[Row]) -> str:
 
     Their number stands in brackets."""
     answered = [row for row in rows if "price" in row]
-    names = list(answered[0]["rules"])
     lines = []
     for load, own in by(answered, "load").items():
-        cells = []
-        for name in names:
-            known = [r for r in own if r["rules"][name] is not None]
-            less = [1 - r["price"] / r["rules"][name] for r in known]
-            # A price above a rule's (ours had to take a margin) is shown as what it is.
-            mean = f"{100 * statistics.fmean(less):.1f} %" if less else "-"
-            cells.append(f"{mean} ({len(known)})")
         gap = max(r["gap"] for r in own)
         longest = max(r["cpu_seconds"] for r in own)
-        lines.append([f"{load}, {len(own)} questions", *cells, percent(gap), f"{longest:.0f}"])
-    heads = [f"below {name}" for name in names]
+        name = f"{load}, {len(own)} questions"
+        lines.append([name, *_below_rules(own, "price"), percent(gap), f"{longest:.0f}"])
+    heads = [f"below {name}" for name in answered[0]["rules"]]
     return table(["price, less", *heads, "largest gap", "longest, s of CPU"], lines)
 
 
 def room_table(rows: Sequence[Row]) -> str:
     """How far below each rule anyone could be, in the mean: were machines divided at will."""
     answered = [row for row in rows if "price" in row]
-    names = list(answered[0]["rules"])
     lines = []
     for load, own in by(answered, "load").items():
-        cells = []
-        for name in names:
-            known = [r for r in own if r["rules"][name] is not None]
-            most = [1 - r["divided"] / r["rules"][name] for r in known]
-            cells.append(f"{100 * statistics.fmean(most):.1f} % ({len(known)})" if most else "-")
         ours = statistics.fmean(1 - r["divided"] / r["price"] for r in own)
-        lines.append([f"{load}, {len(own)} questions", *cells, percent(ours)])
-    heads = [f"below {name}" for name in names]
+        name = f"{load}, {len(own)} questions"
+        lines.append([name, *_below_rules(own, "divided"), percent(ours)])
+    heads = [f"below {name}" for name in answered[0]["rules"]]
     return table(["at most", *heads, "below ours"], lines)
+
+
+def _below_rules(rows: Sequence[Row], key: str) -> list[str]:
+    """By each rule, how far a price of the rows is below the rule's, in the mean, and of how many.
+
+    A price above a rule's (ours had to take a margin) is shown as what it is.
+    """
+    cells = []
+    for name in rows[0]["rules"]:
+        known = [row for row in rows if row["rules"][name] is not None]
+        less = [1 - row[key] / row["rules"][name] for row in known]
+        mean = f"{100 * statistics.fmean(less):.1f} %" if less else "-"
+        cells.append(f"{mean} ({len(known)})")
+    return cells
 
 
 def day_table(rows: Sequence[Row]) -> str:

@@ -164,6 +164,9 @@ struct TVM_HETERO_API Plan {
   DLDevice DeviceOfWorker(int worker) const { return devices[workers[worker].device].device; }
   /*! \brief The workers whose steps a worker may run: itself first. */
   std::vector<int> PartsOf(int worker) const;
+
+  /*! \brief Whether no other worker has one of its cores; meetings' are those of their threads. */
+  bool IsAloneOnCores(int worker) const;
   /*! \brief Bytes of scratch that a thread needs: the most that any step does that it may run. */
   int64_t ScratchOfWorker(int worker) const;
   /*!

@@ -29,15 +29,10 @@ constexpr Spin kSpin{std::chrono::microseconds{50}, std::chrono::milliseconds{2}
 
 /*! \brief A worker may spin only where it keeps nobody from working. */
 bool MaySpin(const Plan& plan, size_t worker) {
-  const std::vector<int>& cores = plan.workers[worker].cores;
-  if (cores.empty()) return std::thread::hardware_concurrency() > plan.workers.size();
-  for (size_t other = 0; other < plan.workers.size(); ++other) {
-    if (other == worker || plan.IsMeeting(static_cast<int>(other))) continue;
-    for (int core : plan.workers[other].cores) {
-      if (std::find(cores.begin(), cores.end(), core) != cores.end()) return false;
-    }
+  if (plan.workers[worker].cores.empty()) {
+    return std::thread::hardware_concurrency() > plan.workers.size();
   }
-  return true;
+  return plan.IsAloneOnCores(static_cast<int>(worker));
 }
 
 std::string TypeOf(const ffi::Tensor& tensor) {

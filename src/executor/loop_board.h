@@ -30,7 +30,6 @@
 #include <tvm/ffi/error.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <mutex>

@@ -22,7 +22,6 @@ namespace {
 
 constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
 constexpr ThreadTimes kUnwatched{kNotIdle, kNotIdle};
-constexpr size_t kMostPeers = 3;
 
 bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
 
@@ -55,35 +54,6 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
   }
   AddPeers();
   jobs_.reserve(state->frames.size() * parts_.size());
-}
-
-/*!
- * \brief Those who are alike, each alone on one core: for any other a core may be of another kind.
- *
- * Some are enough to look after each: the next ones in a ring.
- */
-void Worker::AddPeers() {
-  const std::vector<int> found = plan_.PartsOf(index_);  // this one first
-  if (!IsAloneOnCore(index_)) return;
-  for (size_t i = 1; i < found.size() && peers_.size() < kMostPeers; ++i) {
-    const auto after = std::upper_bound(found.begin() + 1, found.end(), index_);
-    const auto start = static_cast<size_t>(after - found.begin() - 1);
-    const int peer = found[1 + (start + i - 1) % (found.size() - 1)];
-    if (!IsAloneOnCore(peer)) continue;
-    peers_.push_back(Peer{peer, CoreWatch(&state_->threads[index_], &state_->threads[peer])});
-  }
-}
-
-/*! \brief Whether a worker is pinned to one core, which no other thread of the plan has. */
-bool Worker::IsAloneOnCore(int worker) const {
-  const std::vector<int>& cores = plan_.workers[worker].cores;
-  if (cores.size() != 1 || !IsCpu(plan_.DeviceOfWorker(worker))) return false;
-  for (size_t other = 0; other < plan_.workers.size(); ++other) {
-    if (static_cast<int>(other) == worker || plan_.IsMeeting(static_cast<int>(other))) continue;
-    const std::vector<int>& taken = plan_.workers[other].cores;
-    if (std::find(taken.begin(), taken.end(), cores.front()) != taken.end()) return false;
-  }
-  return true;
 }
 
 /*! \brief Get ready for the steps of a worker. */
@@ -306,33 +276,6 @@ bool Worker::HasLoop() const {
 bool Worker::IsLoopNear() const {
   return std::any_of(helped_.begin(), helped_.end(),
                      [](const HelpedBoard& helped) { return helped.board->at_work(); });
-}
-
-/*! \brief Whether a worker could run a step of its own now. */
-bool Worker::HasReadyStep(int worker) const {
-  return std::any_of(state_->frames.begin(), state_->frames.end(), [&](const Frame& frame) {
-    const Progress::View view = frame.parts[worker].Look();
-    const std::vector<Instruction>& instructions = program_.workers[worker];
-    if (view.taken || view.position >= instructions.size()) return false;
-    const std::vector<int>& awaited = instructions[view.position].waits_for;
-    return std::all_of(awaited.begin(), awaited.end(), [&](int step) {
-      return frame.marks[step].batch.load() == view.batch;
-    });
-  });
-}
-
-/*!
- * \brief Once a turn while it spins: exchange cores with who has work and no core.
- *
- * Not while one plan takes over from another, which goes by the cores that are planned.
- */
-void Worker::WatchPeers() {
-  if (state_->retired.load(std::memory_order_relaxed) || IsHeldUp()) return;
-  for (Peer& peer : peers_) {
-    peer.watch.Look([this, &peer] {
-      return state_->busy[peer.worker].now.load() || HasReadyStep(peer.worker);
-    });
-  }
 }
 
 void Worker::HelpWithLoops() {

@@ -22,6 +22,17 @@ std::vector<int> Plan::PartsOf(int worker) const {
   return parts;
 }
 
+bool Plan::IsAloneOnCores(int worker) const {
+  const std::vector<int>& cores = workers[worker].cores;
+  for (size_t other = 0; other < workers.size(); ++other) {
+    if (static_cast<int>(other) == worker || IsMeeting(static_cast<int>(other))) continue;
+    for (int core : workers[other].cores) {
+      if (std::find(cores.begin(), cores.end(), core) != cores.end()) return false;
+    }
+  }
+  return true;
+}
+
 int64_t Plan::ScratchOfWorker(int worker) const {
   const std::vector<int> parts = PartsOf(worker);
   int64_t bytes = 0;
