@@ -57,7 +57,8 @@ def test_the_report_is_self_contained(folder):
 def test_the_trace_is_in_chromes_format(folder):
     trace = json.loads((folder / "trace.json").read_text())
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    assert len(events) > 50
+    tasks = json.loads((folder / "net.hetero" / "schedule.json").read_text())["executions"]
+    assert len(events) >= len(tasks) > 20
     assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in events)
 
 
@@ -66,7 +67,8 @@ def test_the_artifact_holds_a_checked_schedule(folder):
         assert check_schedule(executor.problem, executor.schedule) == []
         assert executor.schedule.value <= executor.schedule.best_single_device.value
         executor.run(executor.random_inputs(0))
-        assert {step.device for step in executor.trace()} == set(executor.problem.platform.names)
+        used = {device for devices in executor.schedule.placement.values() for device in devices}
+        assert {step.device for step in executor.trace()} == used
 
 
 def test_the_second_time_nothing_is_measured_or_solved_otherwise(folder, monkeypatch, tmp_path):

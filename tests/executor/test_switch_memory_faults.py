@@ -140,12 +140,25 @@ def test_plans_that_could_not_be_loaded_are_freed(apart: Executable) -> None:
         assert eventually(lambda: live_executors() == before)
 
 
+def stream(executor: Executor) -> bool:
+    """Eight requests as quickly as they are taken; whether two were in flight, as far as is seen.
+
+    On a busy machine each may be through before the next one comes, and no plan then has memory
+    for several.
+    """
+    pending = [executor.submit(INPUTS) for _ in range(8)]
+    overlapped = not pending[0].done()
+    for each in pending:
+        each.result(WAIT)
+    return overlapped
+
+
 @pytest.mark.parametrize("first", OTHER)
 def test_a_new_plan_has_memory_for_a_stream_before_it_takes_over_from_one(
     apart: Executable, first: str
 ) -> None:
     with Executor(apart, first) as executor:
-        assert sum(1 for _ in executor.map([INPUTS] * 8)) == 8
+        assert any(stream(executor) for _ in range(1000))
         executor.switch(OTHER[first])
         executor.await_drained()
         counts = []
