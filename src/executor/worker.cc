@@ -3,8 +3,6 @@
 #include <tvm/ffi/error.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "executor/frames.h"
@@ -19,9 +17,6 @@
 
 namespace tvm_hetero {
 namespace {
-
-constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
-constexpr ThreadTimes kUnwatched{kNotIdle, kNotIdle};
 
 bool HasThreadPool() { return ffi::Function::GetGlobal("runtime.config_threadpool").has_value(); }
 
@@ -128,6 +123,18 @@ void Worker::ThreadMain(std::promise<std::string> ready) {
   state_->threads[index_].Leave();
 }
 
+void Worker::Work() {
+  do {
+    if (!pool_configured_ && HasThreadPool()) SetUpThread();  // TVM was loaded after our start
+    if (HasNews()) Accept();
+    for (int job; (job = FirstReady()) >= 0;) {
+      RunNext(static_cast<size_t>(job));
+      if (HasNews()) Accept();
+    }
+    HelpWithLoops();
+  } while (AwaitChange());
+}
+
 void Worker::SetUpThread() {
   NameThread(self_.name);
   clock_.emplace();
@@ -227,327 +234,6 @@ int Worker::StepWithoutKernels() const {
     if (missing) return (*own.instructions)[position].step;
   }
   return -1;
-}
-
-// ---------------------------------------------------------------------------- what to do next
-
-void Worker::Work() {
-  do {
-    if (!pool_configured_ && HasThreadPool()) SetUpThread();  // TVM was loaded after our start
-    if (HasNews()) Accept();
-    for (int job; (job = FirstReady()) >= 0;) {
-      RunNext(static_cast<size_t>(job));
-      if (HasNews()) Accept();
-    }
-    HelpWithLoops();
-  } while (AwaitChange());
-}
-
-/*! \brief Take the batches that have begun into the list. */
-void Worker::Accept() {
-  const uint64_t last = state_->announced.load();
-  for (size_t part = 0; part < parts_.size(); ++part) {
-    if (parts_[part].instructions->empty()) continue;
-    for (size_t i = 0; i < state_->frames.size(); ++i) {
-      Frame& frame = state_->frames[i];
-      const uint64_t batch = frame.parts[parts_[part].worker].Look().batch;
-      if (batch == parts_[part].seen[i]) continue;
-      parts_[part].seen[i] = batch;
-      auto is_younger = [](uint64_t number, const Job& job) { return number < job.batch; };
-      auto place = std::upper_bound(jobs_.begin(), jobs_.end(), batch, is_younger);
-      jobs_.insert(place, Job{&frame, batch, part});
-    }
-  }
-  accepted_ = last;
-}
-
-/*! \brief Whether there is something of its own to do, now or later. */
-bool Worker::HasOwn() const {
-  return std::any_of(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.part == 0; });
-}
-
-/*! \brief Whether a meeting in which it helps has pieces to take. */
-bool Worker::HasLoop() const {
-  return std::any_of(helped_.begin(), helped_.end(),
-                     [](const HelpedBoard& helped) { return helped.board->IsOpen(); });
-}
-
-/*! \brief Whether a meeting in which it helps is at a step. */
-bool Worker::IsLoopNear() const {
-  return std::any_of(helped_.begin(), helped_.end(),
-                     [](const HelpedBoard& helped) { return helped.board->at_work(); });
-}
-
-void Worker::HelpWithLoops() {
-  for (const HelpedBoard& helped : helped_) helped.board->Help(helped.number);
-}
-
-/*! \brief Whether a job's next step can be run, or the job be put away; the period of the step. */
-Worker::Readiness Worker::Look(const Job& job, uint64_t* period) const {
-  const Part& part = parts_[job.part];
-  const Progress::View view = ProgressOf(job).Look();
-  const bool is_over = view.position == part.instructions->size();
-  if (view.batch != job.batch || is_over) return Readiness::kGone;
-  if (view.taken) return Readiness::kWaits;
-  const Instruction& next = (*part.instructions)[view.position];
-  if (job.part != 0 && plan_.IsMeeting(plan_.steps[next.step].worker)) return Readiness::kWaits;
-  *period = job.batch + static_cast<uint64_t>(next.stage);
-  if (job.frame->skip.load()) return job.part == 0 ? Readiness::kReady : Readiness::kWaits;
-  if (IsHeldUp()) return Readiness::kWaits;  // what is skipped runs nothing, so it needs no core
-  for (int step : next.waits_for) {
-    if (job.frame->marks[step].batch.load() != job.batch) return Readiness::kWaits;
-  }
-  return Readiness::kReady;
-}
-
-/*! \brief A job to go on with, if possible one of its own; -1 if there is none. */
-int Worker::FirstReady() const {
-  const int own = FirstReady(true);
-  const bool is_alone = parts_.size() == 1 || state_->departure->HasLeft(index_);
-  return own >= 0 || is_alone ? own : FirstReady(false);
-}
-
-/*! \brief Whose next step is ready and of the earliest period (state.h), or who is gone. */
-int Worker::FirstReady(bool own) const {
-  int first = -1;
-  uint64_t earliest = std::numeric_limits<uint64_t>::max();
-  for (size_t i = 0; i < jobs_.size(); ++i) {
-    const Job& job = jobs_[i];
-    if (job.batch >= earliest) break;  // the younger ones are of no earlier period
-    if ((job.part == 0) != own) continue;
-    uint64_t period = 0;
-    const Readiness readiness = Look(job, &period);
-    if (readiness == Readiness::kGone) return static_cast<int>(i);
-    if (readiness == Readiness::kWaits || period >= earliest) continue;
-    // One who is not at a step is about to take it himself.
-    if (!own && !state_->busy[parts_[job.part].worker].now.load()) continue;
-    earliest = period;
-    first = static_cast<int>(i);
-  }
-  return first;
-}
-
-/*! \brief How long to spin; not at all on the core on which the caller wants to go on. */
-Parker::Duration Worker::SpinBetweenBatches() const {
-  const int core = state_->caller_core.load(std::memory_order_relaxed);
-  const int home = state_->threads[index_].core();  // which it may have exchanged
-  const std::vector<int>& planned = self_.cores;
-  const bool is_shared =
-      home < 0 ? std::find(planned.begin(), planned.end(), core) != planned.end() : home == core;
-  return is_shared ? Parker::Duration{0} : spin_.between_batches;
-}
-
-/*! \brief Whether a worker of the executor before this one has the core still. */
-bool Worker::IsHeldUp() const {
-  return std::any_of(ahead_.begin(), ahead_.end(),
-                     [this](int worker) { return !before_->HasLeft(worker); });
-}
-
-/*! \brief Sleep while a peer has work, and see to it now and then that it has a core. */
-template <typename HasChanged>
-void Worker::AwaitPeers(HasChanged has_changed) {
-  auto works = [this](const Peer& peer) { return state_->busy[peer.worker].now.load(); };
-  while (!state_->retired.load() && std::any_of(peers_.begin(), peers_.end(), works)) {
-    if (parker_->AwaitFor(CoreWatch::kAsleep, has_changed)) return;
-    for (Peer& peer : peers_) peer.watch.LookNow(works(peer));
-  }
-}
-
-/*! \brief Whether it has done its part of everything, and nothing more comes. */
-bool Worker::MayLeave() const {
-  return state_->retired.load() && !HasNews() && !HasOwn() && !state_->departure->HasLeft(index_);
-}
-
-/*! \brief Leave the core to the executor that follows. */
-void Worker::LeaveCore() {
-  if (!state_->departure->HasLeft(index_)) state_->departure->Leave(index_);
-}
-
-/*! \brief The same by its own thread, and what kernels had there with it. */
-void Worker::HandOverCore() {
-  GiveUpWorkspaces();
-  LeaveCore();
-}
-
-/*! \brief Wait until there is something to do; false if nothing more will come. */
-bool Worker::AwaitChange() {
-  if (MayLeave()) HandOverCore();
-  PinnedThread& thread = state_->threads[index_];
-  thread.GoHome();
-  const bool has_own = HasOwn();
-  if (!has_own) idle_since_ = kNotIdle;
-  if (has_own && std::isnan(idle_since_)) idle_since_ = state_->Now();
-  if (!has_own) Rest();
-  auto has_changed = [this, has_own, &thread] {
-    return FirstReady() >= 0 || HasNews() || HasLoop() || MayLeave() || thread.IsAway() ||
-           (!has_own && state_->closing.load());
-  };
-  for (Peer& peer : peers_) peer.watch.Reset();
-  if (!has_own && IsLoopNear()) {
-    Parker::Spin(spin_.in_batch, [&] {
-      WatchPeers();
-      return has_changed() || !IsLoopNear();
-    });
-  }
-  const Parker::Duration spin = has_own ? spin_.in_batch : SpinBetweenBatches();
-  const bool was_held_up = IsHeldUp();
-  const bool has_found = Parker::Spin(was_held_up ? Parker::Duration{0} : spin, [&] {
-    if (has_own) WatchPeers();
-    return has_changed();
-  });
-  if (!has_found && has_own && spin.count() > 0 && !was_held_up) AwaitPeers(has_changed);
-  parker_->Await(Parker::Duration{0}, has_changed);
-  // Who waits for the last results of the executor before was woken with us, and wants our core.
-  if (was_held_up && !IsHeldUp()) std::this_thread::yield();
-  return has_own || HasNews() || !state_->closing.load();
-}
-
-/*! \brief Let those who help with its loops sleep. */
-void Worker::Rest() {
-  if (team_ != nullptr) team_->Rest();
-  for (LoopBoard* board : led_) board->Rest();
-}
-
-// ---------------------------------------------------------------------------- one step of a batch
-
-void Worker::RunNext(size_t index) {
-  const Job job = jobs_[index];
-  const Progress::View view = ProgressOf(job).Look();
-  uint64_t period = 0;
-  const Readiness readiness = Look(job, &period);
-  if (readiness == Readiness::kGone) {
-    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(index));
-  }
-  if (readiness != Readiness::kReady) return;
-  const bool is_skipped = job.frame->skip.load();
-  if (!is_skipped) MaybeFail(FaultKind::kWorker);
-  if (!ProgressOf(job).Take(job.batch, view.position)) return;  // somebody was quicker
-  held_ = Held{job, view.position};
-  if (is_skipped) return Leave();
-  RunHeld();
-}
-
-/*! \brief Run the step at hand and tell everybody. */
-void Worker::RunHeld() {
-  if (!TryStep()) return Leave();
-  const Job job = held_->job;
-  const Part& part = parts_[job.part];
-  // A step that was cut short has not made what others would read.
-  const bool is_whole = !job.frame->skip.load();
-  if (is_whole) Announce();
-  if (is_whole) Release();
-  if (++held_->position == part.instructions->size() || !is_whole) return Leave();
-  ProgressOf(job).Put(job.batch, held_->position);
-  held_.reset();
-  if (job.part != 0) state_->parkers[part.worker].Unpark();  // the next step is its own again
-}
-
-/*! \brief Run the step at hand; false if it failed or its batch is late, with everybody told. */
-bool Worker::TryStep() {
-  state_->threads[index_].GoHome();
-  const Job job = held_->job;
-  const int number = At(*held_).step;
-  Span& span = job.frame->record.spans[number];
-  const Clock::time_point now = Clock::now();
-  if (job.frame->deadline && now >= *job.frame->deadline) {
-    desk_->Expire(job.frame);
-    return false;
-  }
-  span.start = std::chrono::duration<double>(now - state_->epoch).count();
-  span.waited = std::isnan(idle_since_) ? 0.0 : span.start - idle_since_;
-  const int planned = plan_.steps[number].worker;
-  span.worker = plan_.IsMeeting(planned) ? planned : index_;
-  idle_since_ = kNotIdle;
-  state_->busy[index_].now.store(true);
-  const bool is_watched = state_->watches_steps.load(std::memory_order_relaxed);
-  const ThreadTimes before = is_watched ? clock_->Read() : kUnwatched;
-  CallForHelp();
-  bool succeeded = true;
-  try {
-    ReserveBuffers(&parts_[job.part], state_->buffers_wanted.load(std::memory_order_relaxed));
-    RunStep();
-  } catch (const std::exception& error) {
-    made_.clear();
-    desk_->Fail(job.frame, StepError{number, Described(error)});
-    succeeded = false;
-  }
-  state_->busy[index_].now.store(false);
-  const ThreadTimes after = is_watched ? clock_->Read() : kUnwatched;
-  span.on_core = after.on_core - before.on_core;
-  span.in_queue = after.in_queue - before.in_queue;
-  span.end = state_->Now();
-  return succeeded;
-}
-
-/*! \brief Wake those that are alike, if there is a step that they could take meanwhile. */
-void Worker::CallForHelp() {
-  if (parts_.size() == 1 || FirstReady(true) < 0) return;
-  for (size_t part = 1; part < parts_.size(); ++part) {
-    state_->parkers[parts_[part].worker].Unpark();
-  }
-}
-
-/*! \brief Mark the step at hand as ended and wake whoever waits for it. */
-void Worker::Announce() {
-  const Instruction& instruction = At(*held_);
-  if (instruction.wakes.empty()) return;  // nobody looks at it
-  held_->job.frame->marks[instruction.step].batch.store(held_->job.batch);
-  for (int worker : instruction.wakes) state_->parkers[worker].Unpark();
-}
-
-/*! \brief Empty the slots of which the step at hand was the last reader. */
-void Worker::Release() {
-  for (int slot : At(*held_).reads) {
-    Slot& place = held_->job.frame->slots[slot];
-    // acq_rel: the others' reading happened before the last one's emptying.
-    if (place.readers_left.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
-    if (!program_.slots[slot].is_output) place.tensor.reset();
-  }
-}
-
-/*! \brief Be through with the part at hand; the steps that are left are skipped. */
-void Worker::Leave() {
-  const auto [job, next] = *held_;
-  const std::vector<Instruction>& instructions = *parts_[job.part].instructions;
-  Record& record = job.frame->record;
-  for (size_t position = next; position < instructions.size(); ++position) {
-    const int step = instructions[position].step;
-    record.spans[step] = Span::Skipped();
-    for (size_t i = program_.first_call[step]; i < program_.first_call[step + 1]; ++i) {
-      record.kernel_times[i] = kNotIdle;
-    }
-  }
-  held_.reset();
-  ProgressOf(job).Put(job.batch, instructions.size());
-  // Its owner sleeps while others have its steps; where nothing more comes, nothing else wakes it.
-  if (job.part != 0) state_->parkers[parts_[job.part].worker].Unpark();
-  if (job.frame->parts_left.fetch_sub(1) == 1) desk_->Finish(job.frame);
-}
-
-/*! \brief Let the thread end, with all batches told and left. */
-void Worker::Die(const std::string& cause) {
-  const std::string message = "worker '" + self_.name + "' died: " + cause;
-  desk_->FailAll(message);
-  state_->busy[index_].now.store(false);
-  if (held_) Leave();
-  Accept();
-  for (const Job& job : jobs_) {
-    if (job.part == 0) Abandon(job);
-  }
-  jobs_.clear();
-  desk_->Bury(index_);
-}
-
-/*! \brief Leave a part of one's own, after whoever may be at a step of it. */
-void Worker::Abandon(const Job& job) {
-  for (;; std::this_thread::yield()) {
-    const Progress::View view = ProgressOf(job).Look();
-    if (view.batch != job.batch) return;
-    if (view.position == parts_[job.part].instructions->size()) return;
-    if (view.taken || !ProgressOf(job).Take(job.batch, view.position)) continue;
-    held_ = Held{job, view.position};
-    return Leave();
-  }
 }
 
 }  // namespace tvm_hetero

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,9 @@ class Worker {
   int StepWithoutKernels() const;
 
  private:
+  /*! \brief A time of none. */
+  static constexpr double kNotIdle = std::numeric_limits<double>::quiet_NaN();
+
   /*! \brief A worker's steps, as this worker would run them. */
   struct Part {
     int worker;
@@ -109,17 +113,17 @@ class Worker {
   void SetUpMemory();
   void SetUpStreams();
   void AddPart(int worker);
-  void AddPeers();
-  bool IsAloneOnCore(int worker) const;
   void ReserveBuffers(Part* part, int count);
   void Work();
   void Die(const std::string& cause);
-  // What to do next.
+  // What to do next (worker_choice.cc, worker_peers.cc).
+  void AddPeers();
+  bool IsAloneOnCore(int worker) const;
+  bool HasReadyStep(int worker) const;
+  void WatchPeers();
   void Accept();
   bool HasNews() const { return state_->announced.load() != accepted_; }
   bool HasOwn() const;
-  bool HasReadyStep(int worker) const;
-  void WatchPeers();
   bool HasLoop() const;
   bool IsLoopNear() const;
   void HelpWithLoops();
@@ -135,7 +139,7 @@ class Worker {
   void AwaitPeers(HasChanged has_changed);
   bool AwaitChange();
   void Rest();
-  // One step of one batch.
+  // A part of a batch (worker_jobs.cc).
   void RunNext(size_t job);
   void RunHeld();
   bool TryStep();
