@@ -32,11 +32,11 @@ from tvm_hetero.util.documents import parse_document
 
 DOCS, HERE = "tests/test_docs.py", "tests/test_page_blocks.py"
 FUZZED = "tests/examples/test_pages.py"
+OWN = "tests/examples/test_page_python.py"
 PLANS, TABLE = "tests/compiler/test_make_plan.py", "tests/online/test_table.py"
 SHARED = "tests/planning/sharing/test_answer.py"
 _PAY_HALF = "test_two_models_of_little_load_share_a_machine_and_pay_half"
 SHOWN = "shown, nothing to run: "
-NOBODY = "nobody runs it yet: "
 # Blocks that are no commands, by page and words that no other such block of it has: who runs or
 # reads it, or why nobody can.
 OTHER_BLOCKS = {
@@ -48,7 +48,7 @@ OTHER_BLOCKS = {
         "│  __init__": f"{DOCS}::test_the_architecture_shows_the_floors",
     },
     "docs/boards.md": {"rpi4": f"{DOCS}::test_the_boards_example_is_read"},
-    "docs/choosing.md": {"answer.front": f"{NOBODY}Python of a reader's own objects"},
+    "docs/choosing.md": {"answer.front": f"{OWN}::test_choosings_python_answers_a_question"},
     "docs/cluster.md": {"cluster/1": f"{HERE}::test_the_cluster_file_is_read"},
     "docs/control-flow.md": {
         "choose(c, a, b)": f"{SHOWN}an equation",
@@ -57,7 +57,7 @@ OTHER_BLOCKS = {
     "docs/decoders.md": {
         "from_huggingface(": f"{HERE}::test_what_makes_decoders_has_the_parameters_of_the_page",
         "from_exported(PROGRAM": f"{HERE}::test_what_makes_decoders_has_the_parameters_of_the_page",
-        "export_transformers(": f"{NOBODY}Python of a reader's own objects",
+        "export_transformers(": f"{FUZZED}::test_the_decoders_python_exports_a_decoder",
     },
     "docs/formats.md": {
         "big-little": f"{DOCS}::test_the_platform_example_is_read",
@@ -89,7 +89,7 @@ OTHER_BLOCKS = {
     },
     "docs/kernels.md": {"step 'big/seg0'": f"{SHOWN}an error"},
     "docs/power.md": {
-        "most_throughput": f"{NOBODY}Python of a reader's own objects",
+        "most_throughput": f"{OWN}::test_powers_python_plans_under_watts",
         "platform/1": f"{HERE}::test_a_device_of_two_levels_is_read",
     },
     "docs/serving.md": {
@@ -132,7 +132,7 @@ def test_each_block_is_run_or_it_is_said_why_not(page: str) -> None:
 
 def test_who_is_said_to_run_a_block_is_there() -> None:
     for who in {each for told in OTHER_BLOCKS.values() for each in told.values()}:
-        if not who.startswith((SHOWN, NOBODY)):
+        if not who.startswith(SHOWN):
             file, _, name = who.partition("::")
             assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), who
 

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tvm_ffi.libinfo
+from tvm import relax
 
 from tests.cli.invoke import tvm_hetero
+from tests.examples.test_page_python import run_block
 from tests.small_decoders import tiny
 from tests.test_docs import PAGES, blocks
 from tests.test_first_ten_minutes import small_model
@@ -71,3 +73,11 @@ def test_the_cpp_of_usage_compiles(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_the_decoders_python_exports_a_decoder(tmp_path: Path) -> None:
+    folder = tiny("llama", tmp_path / "decoder")
+    made = run_block("docs/decoders.md", "export_transformers(", FOLDER=folder, LENGTH=8)
+    main = made["step"]["main"]
+    assert isinstance(main, relax.Function)
+    assert len(main.params) > len(made["states"]) > 0
