@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +46,18 @@ def make_folder(folder: Path) -> Path:
 def _write_documents(folder: Path) -> None:
     """Documents of docs/formats.md that pages speak of, nodes, platforms, arrivals."""
     (flow,) = [each for each in blocks(FORMATS, "yaml") if "layer-flow/1" in each]
-    (asked,) = [each for each in blocks(FORMATS, "yaml") if "choice-request/1" in each]
     (folder / "problem.yaml").write_text(flow, encoding="utf-8")
-    (folder / "request.yaml").write_text(asked, encoding="utf-8")
+    for name, kind in {"request": "choice-request/1", "day-request": "sharing-request/1"}.items():
+        (asked,) = [each for each in blocks(FORMATS, "yaml") if kind in each]
+        (folder / f"{name}.yaml").write_text(asked, encoding="utf-8")
     (folder / "problem.json").write_text(blocks(FORMATS, "json")[0], encoding="utf-8")
     (folder / "arrivals.csv").write_text("0.0,resnet\n0.1,bert\n0.2,resnet\n", encoding="utf-8")
     for name in ("platforms", "tests"):
         (folder / name).symlink_to(ROOT / name)
     shutil.copy(_NODES, folder / "nodes.yaml")
-    unlike_cpus().save(folder / "P.yaml")
+    cpus = unlike_cpus()
+    drawing = [replace(each, watts=15.0, idle_watts=2.0) for each in cpus.devices]
+    replace(cpus, devices=tuple(drawing)).save(folder / "P.yaml")
     shutil.copy(folder / "P.yaml", folder / "platform.yaml")
 
 

@@ -35,12 +35,12 @@ _ADDED = (
         " --time-limit 2",
     ),
     (r"simulate (?!.*--seconds)", " --seconds 20"),
-    (r"choose ", " --time-limit 90"),
+    (r"(choose|share) ", " --time-limit 90"),
     (r"load-test (?!.*(--trace|--seconds))", " --seconds 0.5"),
     (r"tune ", " --trials 2 --time-limit 20"),
     (r"record ", " --seconds 0.1 --cost-model quick"),
     (r"adapt net", " --requests 300 --best-of 2"),
-    (r"partition (?!.*--quick)(?!.*--plan )", " --quick"),
+    (r"partition (?!.*(--quick|--plan |--precision))", " --quick"),
 )
 # Of a page: what stands for what its reader has.
 _OURS = {
@@ -49,6 +49,7 @@ _OURS = {
                       (r"(?<=partition FOLDER)", " --length 64"),
                       (r"(?<=four.hetero)", " resnet.hetero bert=v7/bert.hetero")),
     "docs/control-flow.md": ((r"MODEL.onnx", "branches.onnx"), ("gate=", "c=")),
+    "docs/sharing.md": ((r"request.yaml", "day-request.yaml"),),
     "docs/open-inference.md": ((r"gpt.hetero", "gpt.hetero net=three.hetero"),
                                (r"@x.npy", "@three.npy")),
 }  # fmt: skip
