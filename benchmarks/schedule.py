@@ -5,8 +5,11 @@
     python benchmarks/schedule.py --small            a minute of all of them (the tests run it)
     python benchmarks/schedule.py --show             writes build/results/scheduling.md
 
+    python benchmarks/schedule.py --processor        by the processor's clock, beside other programs
+
 Times are wall seconds of one run on this machine, whose load is in the file. Whatever is compared
-within a row ran in the same run, with the same time limit.
+within a row ran in the same run, with the same time limit. With `--processor` they are the seconds
+that a case would take alone, all threads together (`limit_keeping/processor_clock.c`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -51,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     parser.add_argument("--time-limit", type=float, help="seconds for each algorithm")
     parser.add_argument("--solver", help="run this one anew, keep the rows of the others (latency)")
     parser.add_argument("--case", help="run the cases with this in their name, keep the others")
+    parser.add_argument("--processor", action="store_true", help="go by the processor's clock")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     chosen = parser.parse_args(arguments)
     if chosen.show:
@@ -58,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
 
         write_pages()
         return {}
+    if chosen.processor:
+        _use_processor_clock(sys.argv[1:] if arguments is None else arguments)
     found: dict[str, list[Row]] = {}
     for suite in chosen.suite or SUITES:
         limit = chosen.time_limit or (_SMALL_LIMIT if chosen.small else SUITES[suite])
@@ -72,6 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
         if not chosen.small:
             write(suite, limit, merged(suite, found[suite]) if only else found[suite])
     return found
+
+
+def _use_processor_clock(arguments: Sequence[str]) -> None:
+    """Turn the clock on; where it is not preloaded, become a Python in which it is."""
+    from benchmarks.limit_keeping.timed_call import has_processor_clock, preload, turn_clock_on
+
+    if has_processor_clock():
+        turn_clock_on()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "benchmarks.schedule", *arguments]
+        environment = preload(Path(folder))
+        sys.exit(os.spawnve(os.P_WAIT, sys.executable, command, environment))
 
 
 def merged(suite: str, fresh: list[Row]) -> list[Row]:

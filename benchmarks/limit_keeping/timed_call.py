@@ -64,6 +64,11 @@ def has_processor_clock() -> bool:
     return hasattr(ctypes.CDLL(None), _USE)
 
 
+def turn_clock_on() -> None:
+    """From now on clocks of this process go by the processor time that it has used."""
+    ctypes.CDLL(None)[_USE]()
+
+
 def exec_call(problem: Problem, limit: float, environment: Mapping[str, str] | None = None) -> Row:
     """The call in an interpreter of its own."""
     with tempfile.TemporaryDirectory() as name:
@@ -117,7 +122,7 @@ def call(folder: Path, limit: float) -> None:
         faulthandler.register(signal.SIGPROF, file=places, all_threads=False)
         signal.setitimer(signal.ITIMER_PROF, limit, _LOOK)
         if has_processor_clock():
-            ctypes.CDLL(None)[_USE]()
+            turn_clock_on()
         used, began, wall = time.process_time(), time.monotonic(), _wall()
         system = os.times().system
         status = app(["schedule", *files, "--time-limit", str(limit)], standalone_mode=False)

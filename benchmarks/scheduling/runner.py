@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.limit_keeping.timed_call import has_processor_clock
 from tvm_hetero import zoo
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.problem import Objective, Problem
@@ -46,6 +47,8 @@ def run(
         deadline=deadline,
     )  # fmt: skip
     row: Row = {"solver": solver, "time_limit": time_limit}
+    if has_processor_clock():
+        row["clock"] = "processor"
     if deadline is not None:
         row["cut_after"] = deadline
     began, used = time.perf_counter(), time.process_time()
@@ -77,8 +80,11 @@ def cut_after(time_limit: float) -> float | None:
 
     Where more processes want to run than there are cores, it cuts as much later: what is found
     then depends on the work that the limit stands for, not on what others do. Of a small limit one
-    turn of another process is a large part, and the load of the last minute says little of it.
+    turn of another process is a large part, and the load of the last minute says little of it. The
+    processor's clock (`--processor`) stands still while others are at work.
     """
+    if has_processor_clock():
+        return None
     crowd = os.getloadavg()[0] / len(os.sched_getaffinity(0))
     if time_limit < _BRIEF:
         return _PATIENCE

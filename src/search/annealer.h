@@ -82,6 +82,8 @@ class Annealer {
   // Candidates between two looks at budget and clock.
   static constexpr int kRound = 64;
   static constexpr int kSamples = 256;
+  // Work between two looks at the clock: milliseconds, however much a candidate takes.
+  static constexpr int64_t kClockEvery = 100'000;
   // Penalty of breaking a limit at all, and times the excess, in parts of the cost.
   static constexpr double kBroken = 0.01, kExcess = 2.0;
   static constexpr double kPressure = 9.0;
@@ -97,9 +99,20 @@ class Annealer {
     if (settings_.work > 0) {
       used = std::max(used, static_cast<double>(Work()) / static_cast<double>(settings_.work));
     }
-    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    if (used < 1 && (IsStopped() || passed.count() > settings_.deadline)) stopped_ = true;
+    if (used < 1) Look();
     return stopped_ ? 1.0 : used;
+  }
+
+  void Look() {
+    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    if (IsStopped() || passed.count() > settings_.deadline) stopped_ = true;
+    look_ = Work() + kClockEvery;
+  }
+
+  /*! \brief Whether the clock has run out, which is looked at again after some work only. */
+  bool Late() {
+    if (Work() >= look_) Look();
+    return stopped_;
   }
 
   void Search() {
@@ -120,7 +133,7 @@ class Annealer {
       pressure_ = 1 + kPressure * within;
       model_->Cool(within);
       current_cost_ = model_->CostOf(current_);
-      for (int i = 0; i < kRound; ++i) Step();
+      for (int i = 0; i < kRound && !Late(); ++i) Step();
     }
   }
 
@@ -155,7 +168,7 @@ class Annealer {
     double sum = 0.0;
     int count = 0;
     for (int i = 0; i < kSamples; ++i) {
-      if (i % 16 == 15 && Progress() > 0.05) break;
+      if ((i % 16 == 15 && Progress() > 0.05) || Late()) break;
       ++evaluations_;
       if (!model_->Propose(&random_)) continue;
       const Score score = model_->Evaluate(kInfinity);
@@ -176,6 +189,7 @@ class Annealer {
   const TvmHeteroSearchSettings settings_;
   const Tuning tuning_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  int64_t look_ = 0;
   Random random_;
   Exponential exponential_;
   Model* model_;

@@ -214,6 +214,18 @@ def test_subtrees_of_nested_teams_change_places_and_nothing_else_does() -> None:
         assert moved <= cliques
 
 
+def test_any_device_is_carried_to_any_that_is_alike() -> None:
+    found = find_symmetry(zoo.problem("inception-v4", "mixed-4"))
+    types = found.types()
+    pairs = [(a, b) for a in range(len(types)) for b in range(len(types)) if types[a] == types[b]]
+    assert len(pairs) > len(types)
+    for a, b in pairs:
+        move = found.carry(a, b)
+        assert move[a] == b
+        assert sorted(move) == list(range(len(types)))
+        assert all(types[d] == types[there] for d, there in enumerate(move))
+
+
 def test_teams_that_share_a_core_with_another_are_not_twins() -> None:
     devices = tuple(Device(f"t{i}", cores=cores) for i, cores in enumerate([(0,), (1,), (1, 2)]))
     graph = TaskGraph([Task("t")], [])

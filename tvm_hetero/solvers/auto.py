@@ -196,6 +196,7 @@ def solve(problem: Problem, options: Options) -> Schedule:
     from tvm_hetero.bounds import first_bound, lower_bound, round_up
 
     began = options.clock()
+    options = replace(options, notes={})
     best = options.start
     is_late, aside = partial(time_is_up, options.ends), _aside(problem, options)
     bound = max(first_bound(problem, is_late), 0.0 if best is None else best.lower_bound)

@@ -117,6 +117,13 @@ class Symmetry:
                         todo.append(move[at])
         return tuple(row for row in found if row is not None)
 
+    def carry(self, here: int, there: int) -> Permutation:
+        """A symmetry that carries one device to another one of its type."""
+        to, back = self.carriers[there], [0] * self.devices
+        for d, image in enumerate(self.carriers[here]):
+            back[image] = d
+        return tuple(to[d] for d in back)
+
 
 @cached_per_problem
 def find_symmetry(problem: Problem) -> Symmetry:

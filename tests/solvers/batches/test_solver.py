@@ -23,9 +23,9 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.platform import Device, Fabric, Platform
 from tvm_hetero.problem import Cost, Kind, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
-from tvm_hetero.solvers import solve
+from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.batches import solver as batches
-from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch
+from tvm_hetero.solvers.batches.range_search import Streams, StreamSearch, _copies
 from tvm_hetero.solvers.batches.starts import by_speed, menu, shares, widened
 from tvm_hetero.solvers.native.library import NativeSearch
 from tvm_hetero.views.instance import Instance
@@ -320,3 +320,25 @@ def test_no_more_streams_than_the_search_can_bear() -> None:
     counts = np.ones((2, 64), np.int32)
     many = Streams(counts, counts * 0, np.arange(128, dtype=np.int32))
     assert widened(many) is many
+
+
+def test_copies_of_the_search_are_those_of_the_rules() -> None:
+    # Nodes without a link take a detour, and one device is reached by nobody.
+    problem = zoo.problem("light-squeezenet", "gpt3-4node", Objective("latency", 2))
+    instance = Instance(problem)
+    latency, inverse = _copies(instance)
+    large = max(flow.nbytes for flow in instance.tensors)
+    k = len(instance.names)
+    for j, d in itertools.product(range(k), repeat=2):
+        assert latency[j, d] == instance.copy_seconds(j, d, 0)
+        seconds = latency[j, d] + large * inverse[j, d]
+        assert seconds == pytest.approx(instance.copy_seconds(j, d, large), rel=1e-12)
+
+
+def test_nothing_is_begun_when_the_time_is_up() -> None:
+    problem = zoo.problem("light-squeezenet", "sched-pcie", Objective("latency", 4))
+    start = solve(problem, "heft", QUICK)
+    told = Options(time_limit=60.0, deadline=1e-9, start=start)
+    answer = batches.solve(problem, told)
+    assert answer.value <= start.value
+    assert answer.solver != "batches"

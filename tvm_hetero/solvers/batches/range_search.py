@@ -269,15 +269,12 @@ def _loose(instance: Instance, seconds: FloatArray) -> list[bool]:
 
 def _copies(instance: Instance) -> tuple[FloatArray, FloatArray]:
     """Latency (s) and seconds a byte between every two devices, as large tensors see them."""
-    k = len(instance.names)
+    # Pair by pair these took 0.7 s for 192 devices, half of the time of small limits.
     large = max([1, *(flow.nbytes for flow in instance.tensors)])
-    latency, inverse = np.zeros((k, k)), np.zeros((k, k))
-    for j in range(k):
-        for d in range(k):
-            latency[j, d] = instance.copy_seconds(j, d, 0) if j != d else 0.0
-            if latency[j, d] < math.inf and j != d:
-                inverse[j, d] = max(0.0, instance.copy_seconds(j, d, large) - latency[j, d]) / large
-    return latency, inverse
+    latency = instance.copies(0).copy()
+    inverse = np.zeros_like(latency)
+    np.subtract(instance.copies(large), latency, out=inverse, where=np.isfinite(latency))
+    return latency, np.maximum(inverse, 0.0) / large
 
 
 def _prices(instance: Instance) -> tuple[FloatArray, FloatArray]:

@@ -31,6 +31,7 @@ which asks it, on two platforms with 60 s (`results/schedule_batches.json`).
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -100,10 +101,10 @@ class _BatchEffort:
 
 @dataclass(frozen=True)
 class _BatchCandidate:
-    """A division as parts with its times under all rules."""
+    """A division as parts, inside the library, with its times under all rules."""
 
     streams: Streams
-    instance: Instance
+    search: NativeSearch
     placement: Sequence[int]
     order: Sequence[int]
     rank: tuple[float, float]
@@ -134,6 +135,8 @@ def solve(problem: Problem, options: Options) -> Schedule:
     except SolverError:
         if best is None:
             raise
+        return replace(best, lower_bound=max(bound, best.lower_bound))
+    if best is not None and now() > deadline:
         return replace(best, lower_bound=max(bound, best.lower_bound))
     _, seconds = _level_times(search.instance, options)
     for candidate in _thinned(search, best, options, deadline):
@@ -213,10 +216,11 @@ def _thinned(
         effort = _BatchEffort(max(1, int(work * turn.part / len(field))), _HEAT, patience)
         seeds = [options.seed * 1000 + 100 * r + i for i in range(len(field))]
         jobs = [
-            partial(_annealed, search, start, effort, seed)
+            partial(_annealed, search, start, effort, seed, until if ranked else math.inf)
             for start, seed in zip(field, seeds, strict=True)
         ]
-        ranked = sorted([*ranked, *_all(jobs, options.workers)], key=lambda c: c.rank)
+        done = [one for one in _all(jobs, options.workers) if one is not None]
+        ranked = sorted([*ranked, *done], key=lambda c: c.rank)
         ranked = ranked[: max(_FINALISTS, turn.left)]
         field = [candidate.streams for candidate in ranked[: turn.left]]
         if turn.widens:
@@ -225,9 +229,11 @@ def _thinned(
 
 
 def _annealed(
-    search: StreamSearch, start: Streams, effort: _BatchEffort, seed: int
-) -> _BatchCandidate:
-    """What level 2 makes of a start."""
+    search: StreamSearch, start: Streams, effort: _BatchEffort, seed: int, until: float
+) -> _BatchCandidate | None:
+    """What level 2 makes of a start; nothing after `until`: beginning alone takes its time."""
+    if now() > until:
+        return None
     found = search.anneal(
         start, work=effort.work, seed=seed, heat=effort.heat, deadline=effort.patience
     )
@@ -248,8 +254,9 @@ def _valid(search: StreamSearch, starts: Sequence[Streams], until: float) -> lis
 def _judged(search: StreamSearch, streams: Streams) -> _BatchCandidate:
     """A division and its times under all rules."""
     instance, placement, order = search.divided(streams)
-    decoded = NativeSearch(instance).decode(placement, order)
-    return _BatchCandidate(streams, instance, placement, order, (decoded.excess, decoded.value))
+    native = NativeSearch(instance)
+    decoded = native.decode(placement, order)
+    return _BatchCandidate(streams, native, placement, order, (decoded.excess, decoded.value))
 
 
 def _all(jobs: Sequence[Callable[[], T]], workers: int) -> list[T]:
@@ -267,7 +274,7 @@ def _timed(
 
     `seconds` are those of all finalists that stand for work.
     """
-    search = NativeSearch(candidate.instance)
+    search = candidate.search
     work = seconds * annealing.STEPS_PER_SECOND / _FINALISTS
     found = search.anneal(
         candidate.placement,

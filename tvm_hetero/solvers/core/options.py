@@ -53,6 +53,8 @@ class Options:
     quiet : no one is warned that another one's schedule is the answer because this solver found
         none: for callers to whom any will do, whose own users did not choose a solver. Of crashes
         and invalid answers they are told all the same.
+    notes : what solvers keep by instance, to go on from when they are asked again in the same run;
+        from whoever asks several in turn.
     """
 
     time_limit: float = 60.0
@@ -68,6 +70,7 @@ class Options:
     tell: Callable[[str], None] | None = None
     best: BestSoFar | None = None
     quiet: bool = False
+    notes: dict[object, object] | None = None
 
     @property
     def wall_limit(self) -> float:

@@ -19,12 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.lists.partial_schedule import Solution
-from tvm_hetero.solvers.milp_split.join import Joined, join_modules
+from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
+from tvm_hetero.solvers.milp_split.join import Joined, join_modules, moved, part_of
 from tvm_hetero.solvers.milp_split.module_bounds import CLOSED
 from tvm_hetero.solvers.milp_split.module_table import Ends, ModuleTable, TableJob
 from tvm_hetero.solvers.milp_split.tighten import squeeze
-from tvm_hetero.solvers.timing.timing import make_plan
 from tvm_hetero.views.instance import Instance
 from tvm_hetero.views.modularity import Module, Piece, Signature, canonical, signature
 from tvm_hetero.views.symmetry import find_symmetry
@@ -91,6 +90,16 @@ class TableChain:
             j = come[j]
         return best, path[::-1]
 
+    def go_on(self) -> None:
+        """Begin another call with what is known."""
+        for table in {id(table): table for table in self.tables}.values():
+            table.go_on()
+
+    def take(self, known: Solution) -> None:
+        """Keep what a solution of the whole does in each module, where that is better."""
+        for module, parts, table in zip(self.modules, self.parts, self.tables, strict=True):
+            table.take(*part_of(self.instance, known, module, parts))
+
     def close(self, options: Options, budget: CpsatBudget, most: float = math.inf) -> None:
         """Solve entries until the best chain is proven, all are tried, or work is used up.
 
@@ -154,23 +163,22 @@ class TableChain:
         ):
             found = table.entries[ends].best
             assert found is not None, "the best chain has values"
-            if self.instance.teams and table.first is not None:
-                found = self._carried(found, table.first, end)
+            if table.first is not None:
+                found = _carried(table, found, end)
             end = -1 if table.last is None else found.placement[table.last]
             steps.append((module, parts, found))
         return join_modules(self.instance, steps)
 
-    def _carried(self, found: Solution, first: int, device: int) -> Solution:
-        """A solution with its first part on `device`, which is of the same class."""
-        here = found.placement[first]
-        if here == device:
-            return found
-        carriers = find_symmetry(self.instance.problem).carriers
-        back = [0] * len(carriers)
-        for d, image in enumerate(carriers[here]):
-            back[image] = d
-        placement = [carriers[device][back[d]] for d in found.placement]
-        return Solution(make_plan(found.plan.instance, placement), found.times, found.value)
+
+def _carried(table: ModuleTable, found: Solution, device: int) -> Solution:
+    """A solution with its first part on `device`, which is of the same class."""
+    assert table.first is not None, "where there is none, there is nothing to carry"
+    here = found.placement[table.first]
+    if here == device:
+        return found
+    move = find_symmetry(table.piece.problem).carry(here, device)
+    placement, hops = moved(found.placement, found.hops, move)
+    return solution(table.anywhere, placement, found.times[: len(placement)], hops)
 
 
 def _spread(options: Options, pool: ThreadPoolExecutor) -> Callable[..., Iterable[object]]:

@@ -1,12 +1,13 @@
-"""Solutions of modules one after the other, as one of the whole."""
+"""Solutions of modules one after the other, as one of the whole, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tvm_hetero.solvers.lists.partial_schedule import Solution, Span
+from tvm_hetero.solvers.lists.partial_schedule import HopTimes, Solution, Span
 from tvm_hetero.views.instance import Hop, Instance
 from tvm_hetero.views.modularity import Module
+from tvm_hetero.views.symmetric_paths import Permutation
 
 Joined = tuple[list[int], list[Span], dict[tuple[int, Hop], Span]]
 
@@ -35,6 +36,34 @@ def join_modules(
             hops[numbers[t], hop] = (now + begin, now + end)
         now += found.value
     return placement, spans, hops
+
+
+def part_of(
+    instance: Instance, whole: Solution, module: Module, parts: Sequence[int]
+) -> tuple[list[int], list[Span], HopTimes]:
+    """What a solution of the whole does in one module: devices, times of parts and of hops.
+
+    Times count from the end of the module's first part, which has ended when they begin.
+    """
+    began = 0.0 if module.first is None else whole.times[module.first][1]
+    spans = [(begin - began, end - began) for begin, end in (whole.times[v] for v in parts)]
+    if module.first is not None:
+        spans[parts.index(module.first)] = (0.0, 0.0)
+    number = {t: p for p, t in enumerate(_tensors_within(instance, parts))}
+    hops = {
+        (number[t], hop): (begin - began, end - began)
+        for (t, hop), (begin, end) in whole.hops.items()
+        if t in number
+    }
+    return [whole.placement[v] for v in parts], spans, hops
+
+
+def moved(
+    placement: Sequence[int], hops: HopTimes, move: Permutation
+) -> tuple[list[int], HopTimes]:
+    """Devices and hops after a symmetry."""
+    there = {(t, (move[a], move[b])): span for (t, (a, b)), span in hops.items()}
+    return [move[d] for d in placement], there
 
 
 def _tensors_within(instance: Instance, parts: Sequence[int]) -> list[int]:

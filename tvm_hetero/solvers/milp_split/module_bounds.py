@@ -5,7 +5,7 @@ end of its last on j (see `solver`). What is known is a solution and a proven bo
 is done in levels, each dearer than the one before                            ->
 `BoundEntry.improve`:
 
-    0   a list schedule (HEFT), then annealing with few evaluations
+    0   a list schedule (HEFT), then annealing with few evaluations, whatever is known already
     1   CP-SAT from there with little work: it closes almost every module of up to 30 parts
     2.. CP-SAT with ever more work, by turns for the bound (with linear programs) and for the
         value; before it, where the module is large, annealing and neighbourhood search
@@ -82,13 +82,11 @@ class BoundEntry:
         """Do what the next level does, within `budget` (which belongs to this entry)."""
         level, piece = self.level, self.piece
         self.level += 1
-        if self.best is None:
-            self.best = list_schedule(piece)
-        if self.closed:
-            return
         if level == 0:
-            steps = min(_MOST_QUICK, _QUICK * len(piece) ** 2)
-            self.take(anneal_solution(piece, self.best, options, budget, steps))
+            self._begin(options, budget)
+            return
+        assert self.best is not None, "level 0 leaves a schedule"
+        if self.closed:
             return
         if helps_by_width(piece, self.kinds):
             self._by_width(options, budget)
@@ -103,6 +101,20 @@ class BoundEntry:
         found, bound = search(piece, self.best, options, budget, linear=linear, prove=prove)
         self.low = max(self.low, min(bound, self.best.value))
         self.take(found)
+
+    def _begin(self, options: Options, budget: CpsatBudget) -> None:
+        """Level 0. What is known is kept beside it, and is not what annealing begins from: of two
+        starts the levels after it have the better one."""
+        start = list_schedule(self.piece)
+        self.take(start)
+        if self.closed:
+            return
+        steps = min(_MOST_QUICK, _QUICK * len(self.piece) ** 2)
+        self.take(anneal_solution(self.piece, start, options, budget, steps))
+
+    def go_on(self) -> None:
+        """Begin another call with what is known: what is cheap is not done again."""
+        self.level = min(self.level, 1)
 
     def _by_width(self, options: Options, budget: CpsatBudget) -> None:
         """Widths alone, for half of the work, then annealing from what they give."""

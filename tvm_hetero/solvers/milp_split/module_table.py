@@ -10,10 +10,11 @@ of all entries alike                                                       -> `M
 
 and the bound L that it proves raises all: M(i, j) >= L - a_i - b_j (see `module_cpsat`).
 
-Teams. Of cores that are alike there are many teams, and the ends of a module are only looked at by
+Devices that are alike (eight GPUs, many teams of cores). The ends of a module are only looked at by
 their *class*, the devices that symmetries carry into each other: M(I, J) is the least over all i in
 I and j in J. That loses nothing: what comes before i takes as long as what comes before any other
 of I, since a symmetry carries the one schedule into the other; so does `chain_table` when it joins.
+For the same reason the first part is held on the first device of its class.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from tvm_hetero.errors import SolverError
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.lists.partial_schedule import solution
+from tvm_hetero.solvers.lists.partial_schedule import HopTimes, Span, solution
+from tvm_hetero.solvers.milp_split.join import moved
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import Prices, search, too_large_to_prove
 from tvm_hetero.solvers.milp_split.width_model import by_class, helps_by_width, search_widths
@@ -62,18 +64,20 @@ class TableJob(Protocol):
 
 @dataclass
 class ModuleTable:
-    """A module's entries by the devices (of teams, classes) of its ends (-1: there is no end).
+    """A module's entries by the classes of its ends' devices (-1: there is no end).
 
     Attributes
     ----------
-    kinds : for each device its class, by its first device; without teams itself.
-    piece : the module with both ends free to be anywhere; its first part takes no time.
+    kinds : for each device its class, by its first device.
+    piece : the module with its ends free to be in any class; its first part takes no time.
+    anywhere : the same with its first part on any device.
     level : what a round compares jobs by; a search for all comes with the first large ones.
     searches : how many searches for all entries at once there were.
     by_width : whether they are by widths (`width_model`), as soon as there are schedules.
     """
 
     piece: Piece
+    anywhere: Piece
     entries: dict[Ends, BoundEntry]
     first: int | None
     last: int | None
@@ -93,11 +97,14 @@ class ModuleTable:
         """
         first = None if module.first is None else 0
         last = None if module.last is None else len(piece) - 1
-        free = piece.pinned({}, [] if first is None else [first])
-        kinds = classes_of(piece)
+        anywhere = piece.pinned({}, [] if first is None else [first])
+        kinds = find_symmetry(piece.problem).types()
+        free = anywhere
+        if first is not None:
+            free = anywhere.held({first: list(by_class(piece.devices[first], kinds))})
         entries: dict[Ends, BoundEntry] = {}
-        for i, here in _ends_by_class(piece, first, kinds).items():
-            for j, there in _ends_by_class(piece, last, kinds).items():
+        for i, here in _ends_by_class(free, first, kinds).items():
+            for j, there in _ends_by_class(free, last, kinds).items():
                 if time_is_up(ends):
                     raise SolverError(
                         "milp-split: the time is up before every module has a bound; raise the "
@@ -108,7 +115,7 @@ class ModuleTable:
                 entries[i, j] = BoundEntry(held, entry_bound(held), kinds=kinds)
         by_width = helps_by_width(free, kinds)
         level = 0 if by_width else _AFTER
-        return cls(free, entries, first, last, kinds, level=level, by_width=by_width)
+        return cls(free, anywhere, entries, first, last, kinds, level=level, by_width=by_width)
 
     def ends_of(self, placement: Sequence[int]) -> Ends:
         """The entry that a solution is one of."""
@@ -116,6 +123,17 @@ class ModuleTable:
             -1 if p is None else self.kinds[placement[p]] for p in (self.first, self.last)
         )
         return first, last
+
+    def take(self, placement: Sequence[int], spans: Sequence[Span], hops: HopTimes) -> bool:
+        """Keep a solution of `anywhere` if its entry has no better one; whether that is so."""
+        entry = self.entries[self.ends_of(placement)]
+        if self.first is not None:
+            here = placement[self.first]
+            move = find_symmetry(self.piece.problem).carry(here, self.kinds[here])
+            placement, hops = moved(placement, hops, move)
+        value = entry.value
+        entry.take(solution(entry.piece, placement, spans, hops))
+        return entry.value < value
 
     def by_device(self, prices: Mapping[int, float]) -> dict[int, float]:
         """Prices of classes as those of all their devices."""
@@ -148,7 +166,7 @@ class ModuleTable:
         self.searches += 1
         likely = [min(self.entries.values(), key=lambda e: e.low)]
         for entry in likely if self.by_width else self.entries.values():
-            if entry.best is None:
+            if entry.level == 0:
                 entry.improve(options, budget)
         prices = self.prices()
         ends = min(self.entries, key=lambda e: (self.entries[e].value, e))
@@ -164,9 +182,13 @@ class ModuleTable:
             low = bound - self._paid(own, prices)
             entry.low = max(entry.low, min(low * _ROUNDING, entry.value))
         if found is not None:
-            spans = found.times[: len(self.piece)]
-            entry = self.entries[self.ends_of(found.placement)]
-            entry.take(solution(entry.piece, found.placement, spans, found.hops))
+            self.take(found.placement, found.times[: len(self.piece)], found.hops)
+
+    def go_on(self) -> None:
+        """Begin another call with what is known."""
+        self.searches, self.level = 0, 0 if self.by_width else _AFTER
+        for entry in self.entries.values():
+            entry.go_on()
 
     def prices(self) -> Prices:
         """Prices of the ends that make the values alike (see the head of this file)."""
@@ -186,13 +208,6 @@ class ModuleTable:
     def _paid(self, ends: Ends, prices: Prices) -> float:
         pairs = zip((self.first, self.last), ends, strict=True)
         return sum(prices[p, d] for p, d in pairs if p is not None)
-
-
-def classes_of(piece: Piece) -> Sequence[int]:
-    """For each device the first of its class (see the head of this file)."""
-    if piece.teams:
-        return find_symmetry(piece.problem).types()
-    return range(len(piece.names))
 
 
 def _ends_by_class(piece: Piece, part: int | None, kinds: Sequence[int]) -> dict[int, list[int]]:

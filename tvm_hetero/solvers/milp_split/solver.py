@@ -208,7 +208,9 @@ def solve_instance(
     SolverError
         If the time is up before every entry of the tables has its first bound.
     """
-    chain = TableChain(instance, modules_of(instance), options.ends)
+    chain = _chain_of(instance, options)
+    if known is not None:
+        chain.take(known)
     kept = _KEPT * budget.work if len(chain.modules) > 1 else 0.0
     budget.work -= kept
     chain.close(options, budget, math.inf if known is None else known.value)
@@ -221,6 +223,18 @@ def solve_instance(
     elif known is not None and known.value < best.value:
         best = known
     return SplitAnswer(best, low, len(chain.modules), chain.distinct)
+
+
+def _chain_of(instance: Instance, options: Options) -> TableChain:
+    """The tables: of the last call for this instance in the same run, with what they know."""
+    kept = options.notes.get(instance) if options.notes is not None else None
+    if isinstance(kept, TableChain):
+        kept.go_on()
+        return kept
+    chain = TableChain(instance, modules_of(instance), options.ends)
+    if options.notes is not None:
+        options.notes[instance] = chain
+    return chain
 
 
 def _polish(instance: Instance, best: Solution, options: Options, budget: CpsatBudget) -> Solution:

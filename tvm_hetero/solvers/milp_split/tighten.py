@@ -32,7 +32,6 @@ from dataclasses import dataclass
 
 from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.lists.partial_schedule import solution
 from tvm_hetero.solvers.milp_split.infeasibility import LEAST, programs_work, refute
 from tvm_hetero.solvers.milp_split.module_bounds import BoundEntry
 from tvm_hetero.solvers.milp_split.module_cpsat import too_large_to_prove
@@ -98,11 +97,7 @@ class Squeeze:
                 entry.low = max(entry.low, min(low * _ROUNDING, entry.value))
         elif verdict.found is not None:
             found = verdict.found
-            entry = table.entries[table.ends_of(verdict.found.placement)]
-            spans = found.times[: len(piece)]
-            value = entry.value
-            entry.take(solution(entry.piece, found.placement, spans, found.hops))
-            if entry.value >= value:
+            if not table.take(found.placement, found.times[: len(piece)], found.hops):
                 self._fail(aim)
         else:
             self._fail(aim)
@@ -131,7 +126,7 @@ def squeeze(
     modules = _large(tables, work)
     for own in modules.values():
         for entry in own.table.entries.values():
-            if entry.best is None and budget.work > limit:
+            if entry.level == 0 and budget.work > limit:
                 entry.improve(options, budget)
     while modules and not budget.exhausted():
         jobs = _round(tables, modules, most)
