@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any
@@ -13,8 +14,20 @@ from tests.executor.gated import WAIT, Gate, Gated, result, vector
 from tests.models import branchy_inputs
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import DeadlineError, RunError
-from tvm_hetero.executor.async_api import LOOK
 from tvm_hetero.executor.executor import Executor
+
+
+class NotingPool(concurrent.futures.ThreadPoolExecutor):
+    """Threads of an event loop, and what they were asked to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[concurrent.futures.Future[Any]] = []
+
+    def submit(self, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        """Note it."""
+        self.begun.append(super().submit(*args, **kwargs))
+        return self.begun[-1]
 
 
 async def begin_many(executor: Executor, gate: Gate) -> list[asyncio.Future[Any]]:
@@ -80,13 +93,15 @@ def test_the_loop_goes_on_while_the_pipeline_is_full(held: Gated) -> None:
 def test_other_threads_may_fill_the_pipeline(held: Gated) -> None:
     executor, gate = held
     others = [executor.submit(x=vector(i)) for i in range(executor.depth)]
+    threads = NotingPool()
 
     async def main() -> list[Any]:
+        asyncio.get_running_loop().set_default_executor(threads)
         tasks = [asyncio.ensure_future(executor.run_async(x=vector(10 + i))) for i in range(4)]
         tasks[1].cancel()
-        await asyncio.sleep(0.02)
-        tasks[2].cancel()  # its thread waits for room
-        await asyncio.sleep(5 * LOOK)
+        await until(lambda: len(threads.begun) == min(3, executor.depth))
+        tasks[2].cancel()  # its thread waits for room, and looks up
+        await until(lambda: any(each.done() for each in threads.begun))
         assert not tasks[0].done()
         gate.open.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
