@@ -40,7 +40,9 @@ latest = None if latest is None else time.monotonic() + latest
 end = time.monotonic() + {end}
 with interrupt.interruptible(give, latest) as interruption:
     inside.set()
-    while time.monotonic() < end and not ({listens} and is_stopped() or {outlives} and given.is_set()):
+    while time.monotonic() < end and not ({listens} and is_stopped()):
+        if {outlives} and given.is_set():
+            break
         time.sleep(0.005)
 print("ended", interruption.happened, is_stopped())
 """
