@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any
@@ -11,23 +10,11 @@ from typing import Any
 import pytest
 
 from tests.executor.gated import WAIT, Gate, Gated, result, vector
+from tests.executor.threads import NotingPool
 from tests.models import branchy_inputs
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import DeadlineError, RunError
 from tvm_hetero.executor.executor import Executor
-
-
-class NotingPool(concurrent.futures.ThreadPoolExecutor):
-    """Threads of an event loop, and what they were asked to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[concurrent.futures.Future[Any]] = []
-
-    def submit(self, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
-        """Note it."""
-        self.begun.append(super().submit(*args, **kwargs))
-        return self.begun[-1]
 
 
 async def begin_many(executor: Executor, gate: Gate) -> list[asyncio.Future[Any]]:
