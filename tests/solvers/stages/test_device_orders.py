@@ -174,7 +174,7 @@ def test_wide_graphs_on_many_devices_are_annealed() -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes() -> None:
-    uncut = counted(time_limit=1.0, deadline=1000.0)
+    uncut = counted(time_limit=3.0, deadline=1000.0)
     first, second = (solve(wide(True), "stages", uncut) for _ in range(2))
     assert first.dumps(canonical=True) == second.dumps(canonical=True)
 
