@@ -79,8 +79,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Also in the process that hands tests out and collects none."""
+    """Also in the process that hands tests out and collects none.
+
+    To look for garbage among all that tests have left took 3 % of their time; among what is young
+    it takes 1 %, and a test that wants all of it asks for it.
+    """
     gc.enable()
+    gc.set_threshold(*gc.get_threshold()[:2], 100)
 
 
 @pytest.fixture(scope="session")

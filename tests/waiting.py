@@ -1,7 +1,8 @@
 """Waiting in tests: for what comes true, never for a time by which it should have.
 
 A sleep that is long enough on an idle machine is too short on a busy one, and wasted on a quick
-one. What is waited for is asked again and again, until a limit that only a fault reaches.
+one. What is waited for is asked again and again, until a limit that only a fault reaches: so many
+seconds, and so many looks, since whoever was stopped meanwhile has not looked.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from pathlib import Path
 
 LIMIT = 60.0
 _PAUSE = 0.002
+_LOOKS = 1000
 
 
 def eventually(condition: Callable[[], object], limit: float = LIMIT) -> bool:
     """Whether a condition comes true within `limit` s."""
-    end = time.monotonic() + limit
-    while not condition() and time.monotonic() < end:
+    end, looks = time.monotonic() + limit, 0
+    while time.monotonic() < end or looks < _LOOKS:
+        if condition():
+            return True
+        looks += 1
         time.sleep(_PAUSE)
     return bool(condition())
 

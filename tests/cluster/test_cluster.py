@@ -7,6 +7,7 @@ to begin another.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,8 @@ LENGTH, CHUNK, BATCH = 24, 4, 2
 PROMPTS = [[1, 2, 3], [4, 5, 6, 7, 8, 9], [10], [11, 12, 13, 14, 15]]
 CORES = sorted(os.sched_getaffinity(0))
 NODES = tuple(NodeRow(f"n{i}") for i in range(3))
+MOST_LATE, _late = 3, itertools.count(1)
+LATE = 2.0  # s; a run of a small model takes less, beside much other work too
 
 _running: list[Cluster] = []
 
@@ -82,9 +86,24 @@ def cluster() -> Cluster:
     """Three nodes, all of them there."""
     if _running and _running[0].lost:
         end(_running.pop())
-    if not _running:
-        _running.append(Cluster(Description("local", NODES), silence=3.0, beat=0.1))
+    while not _running:
+        try:
+            _running.append(Cluster(Description("local", NODES), silence=3.0, beat=0.1))
+        except RunError as error:
+            # Ray gives itself 30 s, which is too little beside much other work.
+            if "timed out during startup" not in str(error) or next(_late) > MOST_LATE:
+                raise
     return _running[0]
+
+
+def rays_processes() -> list[str]:
+    """Names of what was begun below us for Ray, and has not ended."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if "ray" in " ".join(process.cmdline()):
+                found.append(process.name())
+    return found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,9 +112,7 @@ def ended() -> Iterator[None]:
     yield
     while _running:
         end(_running.pop())
-    mine = psutil.Process().children(recursive=True)
-    _, alive = psutil.wait_procs(mine, timeout=10)
-    assert [p.name() for p in alive if "ray" in " ".join(p.cmdline())] == []
+    assert eventually(lambda: not rays_processes()), rays_processes()
 
 
 @pytest.fixture(scope="module")
@@ -293,16 +310,16 @@ def test_what_no_node_works_on_and_what_one_never_ends_are_late(cluster: Cluster
     module, problem, schedule = planned(branchy(), PLATFORM, 5)
     named = dict(zip(("in/x", "y"), branchy_inputs(0), strict=True))
     placed = ScheduledModel(module, problem, schedule)
-    with ClusterExecutor(cluster, placed, deadline=0.5, patience=0.5) as executor:
+    with ClusterExecutor(cluster, placed, deadline=LATE, patience=0.5) as executor:
         expected = [out.tobytes() for out in map(as_array, executor.run(named))]
         first = executor.nodes[0]
         told(cluster, first, loses_its_mail)
-        with pytest.raises(RunError, match=r"no node computes what took longer than 0\.5 s"):
+        with pytest.raises(RunError, match=rf"no node computes what took longer than {LATE:g} s"):
             executor.run(named)
         told(cluster, first, finds_its_mail)
         told(cluster, first, never_ends)
         assert [as_array(out).tobytes() for out in executor.run(named)] == expected
-        assert "took longer than 0.5 s" in cluster.lost[first]
+        assert f"took longer than {LATE:g} s" in cluster.lost[first]
         assert first not in executor.nodes
     cluster.revive(first)
 

@@ -13,6 +13,9 @@ from tvm_hetero.cost_models import Kernel
 from tvm_hetero.platform import Device, Platform
 
 LLVM = {"kind": "llvm", "mcpu": "x86-64-v2"}
+# Limits (s) after which a kernel hangs, tried in turn where one does: on a machine with much other
+# work a good one takes longer than the first.
+PATIENCE = (1.5, 6.0, 24.0)
 
 
 def here(count: int = 1) -> Platform:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ import tvm
 
 from tests.cost_models.kernel_samples import (
     LLVM,
+    PATIENCE,
     aborting,
     as_it_is,
     elementwise,
@@ -36,7 +38,7 @@ from tvm_hetero.platform.host import available_cores
 from tvm_hetero.problem.implementation_choice import Timing
 
 QUICK = SamplingPolicy(budget=0.001, rounds=1)
-HASTY = SamplingPolicy(budget=0.001, rounds=2, time_limit=1.5)
+HASTY = SamplingPolicy(budget=0.001, rounds=2)
 
 
 def model(folder: Path, effort: SamplingPolicy = QUICK, plain: bool = False) -> ProfiledCosts:
@@ -96,23 +98,27 @@ def test_weights_that_are_thrown_out_of_the_caches_are_another_measurement(
 def test_bad_kernels_cost_only_themselves(tmp_path: Path) -> None:
     kernels = [elementwise("good", 64), aborting(), segfaulting(), hanging(), unbuildable()]
     kernels.append(elementwise("last", 128))
-    profiled = model(tmp_path, HASTY, plain=True)
-    with warnings.catch_warnings(record=True) as caught, pytest.raises(ProfileError) as error:
-        warnings.simplefilter("always")
-        profiled.costs(kernels, here())
-    texts = [str(w.message) for w in caught if issubclass(w.category, ProfileWarning)]
+    for limit in PATIENCE:
+        folder = tmp_path / f"{limit:g}"
+        profiled = model(folder, replace(HASTY, time_limit=limit), plain=True)
+        with warnings.catch_warnings(record=True) as caught, pytest.raises(ProfileError) as error:
+            warnings.simplefilter("always")
+            profiled.costs(kernels, here())
+        texts = [str(w.message) for w in caught if issubclass(w.category, ProfileWarning)]
+        if sum("did not end" in text for text in texts) == 1:
+            break
     assert len(texts) == 4
     for name, reason in [
         ("aborts", "SIGABRT"),
         ("crashes", "SIGSEGV"),
-        ("hangs", "did not end within 1.5 s"),
+        ("hangs", f"did not end within {limit:g} s"),
         ("broken", "cannot be compiled"),
     ]:
         assert any(f"'{name}' on device 'cpu0'" in text and reason in text for text in texts), name
     # The first kernel without any device is the one that is refused.
     assert "'aborts'" in str(error.value) and "SIGABRT" in str(error.value)
     assert profiled.runs >= 2 * HASTY.rounds  # more where a time went on falling
-    rest = model(tmp_path, plain=True)
+    rest = model(folder, plain=True)
     assert set(rest.costs([kernels[0], kernels[-1]], here())) == {"good", "last"}
     assert rest.runs == 0
 
@@ -159,7 +165,7 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout.read().strip() == "interrupted"
     assert children
-    psutil.wait_procs(children, timeout=10)
+    psutil.wait_procs(children, timeout=60)
     assert not any(child.is_running() for child in children)
     rest = model(tmp_path, plain=True)
     costs = rest.costs([elementwise(n, s) for n, s in (("a", 64), ("b", 65), ("c", 66))], here())

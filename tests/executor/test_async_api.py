@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.executor.gated import WAIT, Gate, Gated, result, vector
+from tests.executor.threads import NotingPool
 from tests.models import branchy_inputs
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.errors import DeadlineError, RunError
-from tvm_hetero.executor.async_api import LOOK
 from tvm_hetero.executor.executor import Executor
 
 
@@ -80,13 +80,15 @@ def test_the_loop_goes_on_while_the_pipeline_is_full(held: Gated) -> None:
 def test_other_threads_may_fill_the_pipeline(held: Gated) -> None:
     executor, gate = held
     others = [executor.submit(x=vector(i)) for i in range(executor.depth)]
+    threads = NotingPool()
 
     async def main() -> list[Any]:
+        asyncio.get_running_loop().set_default_executor(threads)
         tasks = [asyncio.ensure_future(executor.run_async(x=vector(10 + i))) for i in range(4)]
         tasks[1].cancel()
-        await asyncio.sleep(0.02)
-        tasks[2].cancel()  # its thread waits for room
-        await asyncio.sleep(5 * LOOK)
+        await until(lambda: len(threads.begun) == min(3, executor.depth))
+        tasks[2].cancel()  # its thread waits for room, and looks up
+        await until(lambda: any(each.done() for each in threads.begun))
         assert not tasks[0].done()
         gate.open.set()
         return await asyncio.gather(*tasks, return_exceptions=True)

@@ -266,9 +266,10 @@ def test_a_cancelled_request_is_done_at_once_and_the_next_is_right() -> None:
 
 def test_a_late_request_is_done_at_its_deadline_and_the_next_is_right() -> None:
     executor, gate = gated()
+    begun = time.monotonic()
     late = executor.submit([tensor(1, 1)], deadline_s=0.05)
     patient = executor.submit([tensor(2, 2)], deadline_s=60)
-    assert not executor.wait(late, 0)
+    assert not executor.wait(late, 0) or time.monotonic() - begun >= 0.05
     assert executor.wait(late)
     with pytest.raises(DeadlineError, match=r"^deadline"):
         executor.take(late)

@@ -82,7 +82,7 @@ def test_sets_of_state_do_not_meet(alone: Executor) -> None:
         ]
         for x, answer, want in zip(xs, pending, expected, strict=True):
             np.testing.assert_allclose(
-                answer.result(10)[0].numpy(), want.step(x, p), rtol=1e-5, atol=1e-6
+                answer.result(60)[0].numpy(), want.step(x, p), rtol=1e-5, atol=1e-6
             )
 
 
@@ -122,7 +122,7 @@ def test_two_requests_with_one_state_are_refused_and_it_is_free_afterwards(
     # The other elements were not taken.
     alone.run(x=tokens(0, 1), position=position(0), state=state.element(0))
     state.element(2).release()
-    assert three.submit(inputs, state=state).result(10)
+    assert three.submit(inputs, state=state).result(60)
     wait([three.submit(inputs, state=state)])
     three.run(inputs, state=state)
 
@@ -142,7 +142,7 @@ def test_threads_that_share_a_state_get_an_error_or_a_turn(alone: Executor) -> N
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert len(outcomes) == 200 and any(outcomes)
     state.acquire()  # and it is free in the end
 

@@ -111,9 +111,9 @@ def test_it_stays_until_it_is_ended_from_another_thread():
         for number in range(3):  # each when the one before has ended
             done.clear()
             assert batching.add(GenerationRequest((number + 1,), 2)) == number
-            assert done.wait(10)
+            assert done.wait(60)
         batching.end()
-        follower.join(10)
+        follower.join(60)
         assert not follower.is_alive()
     assert [each.sequence for each in seen] == [0, 0, 1, 1, 2, 2]
 

@@ -12,7 +12,8 @@ import pytest
 from tests.waiting import LIMIT
 from tvm_hetero.cli.shared.interrupt import interruptible
 
-# Pressed: after how many seconds; the block waits for `end`, or for searches to be stopped.
+# Pressed: in the block, so often, each time when the one before has been heard. The block goes on
+# for `end` s, or until searches are stopped (`listens`), or until something is given (`outlives`).
 _PROGRAM = """
 import os, signal, sys, threading, time
 from tvm_hetero.cli.shared import interrupt
@@ -21,12 +22,16 @@ from tvm_hetero.util.search_clock import is_stopped
 interrupt._PATIENCE = {patience}
 if {ours}:
     make_watch().begin()
+inside, given = threading.Event(), threading.Event()
 def press():
-    for after in {presses}:
-        time.sleep(after)
+    inside.wait()
+    for number in range({presses}):
+        while number and not is_stopped():
+            time.sleep(0.002)
         os.kill(os.getpid(), signal.SIGINT)
 def give(interrupted):
     print("given", interrupted, flush=True)
+    given.set()
     {giving}
     return {known}
 threading.Thread(target=press, daemon=True).start()
@@ -34,21 +39,25 @@ latest = {latest}
 latest = None if latest is None else time.monotonic() + latest
 end = time.monotonic() + {end}
 with interrupt.interruptible(give, latest) as interruption:
+    inside.set()
     while time.monotonic() < end and not ({listens} and is_stopped()):
+        if {outlives} and given.is_set():
+            break
         time.sleep(0.005)
 print("ended", interruption.happened, is_stopped())
 """
 
 
 def run(
-    presses: list[float], *, listens: bool = False, known: bool = True, end: float = 60.0,
-    patience: float = 0.05, latest: float | None = None, ours: bool = True,
+    presses: int, *, listens: bool = False, outlives: bool = False, known: bool = True,
+    end: float = 60.0, patience: float = 0.05, latest: float | None = None, ours: bool = True,
     giving: str = "pass", says: str = "",
 ) -> tuple[int, str]:  # fmt: skip
     """Exit status and output of a block; `says` is what it says on stderr."""
     code = _PROGRAM.format(
         presses=presses,
         listens=listens,
+        outlives=outlives,
         known=known,
         end=end,
         patience=patience,
@@ -64,35 +73,36 @@ def run(
 
 
 def test_a_block_that_ends_when_searches_stop_is_left_alone() -> None:
-    assert run([0.02], listens=True, patience=60.0) == (0, "ended True False")
+    assert run(1, listens=True, patience=60.0) == (0, "ended True False")
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_for_a_block_that_does_not_listen_what_is_known_is_given(known: bool) -> None:
-    assert run([0.02], known=known) == (130, "given True")
+    assert run(1, known=known) == (130, "given True")
 
 
 def test_who_presses_twice_gets_nothing() -> None:
-    assert run([0.02, 0.02], patience=60.0) == (130, "")
+    assert run(2, patience=60.0) == (130, "")
 
 
 def test_when_the_time_is_long_up_what_is_known_is_given() -> None:
-    assert run([], latest=0.02) == (0, "given False")
+    assert run(0, latest=0.02) == (0, "given False")
 
 
 def test_a_process_of_others_is_not_ended() -> None:
-    assert run([], latest=0.02, end=0.1, ours=False) == (0, "ended False False")
+    assert run(0, latest=0.02, end=0.1, ours=False) == (0, "ended False False")
 
 
 def test_where_nothing_is_known_the_block_goes_on() -> None:
-    assert run([], latest=0.02, known=False, end=0.1) == (0, "given False\nended False False")
+    found = run(0, latest=0.02, known=False, outlives=True)
+    assert found == (0, "given False\nended False False")
 
 
 def test_a_block_that_ends_in_time_gives_its_own_answer() -> None:
-    assert run([], latest=60.0, end=0.0) == (0, "ended False False")
+    assert run(0, latest=60.0, end=0.0) == (0, "ended False False")
 
 
-@pytest.mark.parametrize("presses", [[0.02], []])
+@pytest.mark.parametrize("presses", [1, 0])
 @pytest.mark.parametrize(
     ("error", "status", "says"),
     [
@@ -101,9 +111,10 @@ def test_a_block_that_ends_in_time_gives_its_own_answer() -> None:
     ],
 )
 def test_an_answer_that_cannot_be_given_is_an_error(
-    presses: list[float], error: str, status: int, says: str
+    presses: int, error: str, status: int, says: str
 ) -> None:
-    found = run(presses, latest=0.1, giving=f"raise {error}", says=f"error: {says}\n")
+    latest = None if presses else 0.02
+    found = run(presses, latest=latest, giving=f"raise {error}", says=f"error: {says}\n")
     assert found == (status, f"given {bool(presses)}")
 
 
@@ -111,29 +122,29 @@ def test_an_answer_that_cannot_be_given_is_an_error(
     ("ending", "status"), [("SystemExit(3)", 3), ("SystemExit", 0), ("KeyboardInterrupt", 130)]
 )
 def test_what_ends_programs_ends_this_one(ending: str, status: int) -> None:
-    assert run([], latest=0.02, giving=f"raise {ending}") == (status, "given False")
+    assert run(0, latest=0.02, giving=f"raise {ending}") == (status, "given False")
 
 
 def test_who_reads_no_further_has_the_answer() -> None:
-    assert run([], latest=0.02, giving="raise BrokenPipeError") == (0, "given False")
+    assert run(0, latest=0.02, giving="raise BrokenPipeError") == (0, "given False")
 
 
 def test_while_the_answer_is_read_slowly_signals_are_heard() -> None:
     press = "os.kill(os.getpid(), signal.{0}); time.sleep(1000)"
-    assert run([0.02], giving=press.format("SIGINT")) == (130, "given True")
-    found = run([], latest=0.02, giving=press.format("SIGTERM"), says="interrupted\n")
+    assert run(1, giving=press.format("SIGINT")) == (130, "given True")
+    found = run(0, latest=0.02, giving=press.format("SIGTERM"), says="interrupted\n")
     assert found == (143, "given False")
 
 
 def test_a_signal_on_its_way_decides_the_status() -> None:
     giving = "the_watch().number = signal.SIGTERM"
-    assert run([], latest=0.02, giving=giving) == (143, "given False")
+    assert run(0, latest=0.02, giving=giving) == (143, "given False")
 
 
 def test_a_block_is_not_begun_after_a_signal() -> None:
     code = _PROGRAM.format(
-        presses=[], listens=False, known=True, end=0.0, patience=60, latest=None, ours=True,
-        giving="pass",
+        presses=0, listens=False, outlives=False, known=True, end=0.0, patience=60, latest=None,
+        ours=True, giving="pass",
     ).replace("end =", "the_watch().number = signal.SIGINT\nend =")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.endswith("tvm_hetero.processes.signals.Interrupted\n")
@@ -169,8 +180,8 @@ with interrupt.interruptible(give, latest) as interruption:
     threading.Thread.start = lack
 """
     code = _PROGRAM.format(
-        presses=[], listens=False, known=True, end=60.0, patience=60, latest=0.02, ours=True,
-        giving=giving,
+        presses=0, listens=False, outlives=False, known=True, end=60.0, patience=60, latest=0.02,
+        ours=True, giving=giving,
     )  # fmt: skip
     code = code.replace("\nwith interrupt.interruptible(give, latest) as interruption:\n", lacking)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

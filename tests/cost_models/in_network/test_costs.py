@@ -172,7 +172,7 @@ def test_who_waits_for_others_that_never_come_is_sent_home() -> None:
     thread.join(0.1)
     assert thread.is_alive()
     crew.end()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -35,7 +35,7 @@ from tvm_hetero.kernels.tir.implementation_attr import (
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.platform import Device, Platform
 
-HASTY = SamplingPolicy(budget=0.001, rounds=1, time_limit=6.0)
+HASTY = SamplingPolicy(budget=0.001, rounds=1)
 PLATFORM = here()
 HOST = Target({**LLVM, "mcpu": "x86-64-v3"})
 COPY = sleeping()

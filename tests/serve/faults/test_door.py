@@ -6,6 +6,7 @@ import gc
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,20 +19,39 @@ from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.http.delegate import DoorDelegate
 from tvm_hetero.serve.http.door_checks import Permission
 
-_HURRIED = Limits(head_seconds=0.2, body_seconds=0.3, stalled=0.5, body=4 * MEBIBYTE)
+_HURRIED = Limits(head_seconds=0.2, body_seconds=0.3, stalled=0.5)
 
 
-@pytest.fixture(scope="module")
-def hosted() -> Iterator[Hosted]:
-    with Hosted(options=ServeOptions(port=0, limits=_HURRIED)) as server:
+@contextmanager
+def _open(limits: Limits) -> Iterator[Hosted]:
+    with Hosted(options=ServeOptions(port=0, limits=limits)) as server:
         server.open_gate()
         yield server
         assert eventually(lambda: server.ask(lambda: server.server.context.busy) == 0)
 
 
+@pytest.fixture(scope="module")
+def hosted() -> Iterator[Hosted]:
+    with _open(Limits(body=4 * MEBIBYTE)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def hurried() -> Iterator[Hosted]:
+    """For those who are slow; on a busy machine it would be too quick for all others."""
+    with _open(_HURRIED) as server:
+        yield server
+
+
 @pytest.fixture
 def client(hosted: Hosted) -> Iterator[RawSocket]:
     with RawSocket(hosted.address) as raw:
+        yield raw
+
+
+@pytest.fixture
+def slow(hurried: Hosted) -> Iterator[RawSocket]:
+    with RawSocket(hurried.address) as raw:
         yield raw
 
 
@@ -71,30 +91,29 @@ def test_a_head_of_many_lines_is_too_large(client):
     assert client.reply().status == 431
 
 
-def test_a_head_that_comes_byte_by_byte_is_cut_off(client):
-    client.send("GET /v2 HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-    reply = client.reply()
+def test_a_head_that_comes_byte_by_byte_is_cut_off(slow):
+    slow.send("GET /v2 HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    reply = slow.reply()
     assert (reply.status, "too slowly" in reply.json["error"]) == (408, True)
-    assert client.is_ended()
+    assert slow.is_ended()
 
 
-def test_a_head_may_come_late_but_not_slowly(client):
+def test_a_head_may_come_late_but_not_slowly(slow):
     time.sleep(2 * _HURRIED.head_seconds)
-    assert client.head("GET", "/v2").reply().status == 200
+    assert slow.head("GET", "/v2").reply().status == 200
     time.sleep(2 * _HURRIED.head_seconds)
-    assert client.head("GET", "/v2").reply().status == 200
+    assert slow.head("GET", "/v2").reply().status == 200
 
 
-def test_a_body_that_comes_too_slowly_is_cut_off(client):
-    client.head("POST", "/gated", "Content-Length: 100").send(b"few")
-    assert client.is_ended()
+def test_a_body_that_comes_too_slowly_is_cut_off(slow):
+    slow.head("POST", "/gated", "Content-Length: 100").send(b"few")
+    assert slow.is_ended()
 
 
-def test_who_does_not_read_the_answer_is_cut_off(hosted):
-    with RawSocket(hosted.address) as client:
-        client.head("GET", "/large")
-        assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) >= 1)
-        assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) == 0)
+def test_who_does_not_read_the_answer_is_cut_off(hurried, slow):
+    slow.head("GET", "/large")
+    assert eventually(lambda: hurried.ask(lambda: hurried.server.connections) >= 1)
+    assert eventually(lambda: hurried.ask(lambda: hurried.server.connections) == 0)
 
 
 def test_pipelined_requests_are_answered_in_their_order(client):

@@ -32,7 +32,7 @@ def test_what_was_accepted_is_answered_and_what_comes_then_is_told_to_go_elsewhe
         slow.send(b"lf")
         server.open_gate()
         assert early.reply().json == slow.reply().json == {"bytes": 4}
-        draining.result(10)
+        draining.result(60)
 
 
 def test_an_answer_that_is_still_on_its_way_is_waited_for():
@@ -42,7 +42,7 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for():
         draining = server.begin(server.server.drain())
         assert eventually(lambda: _is_draining(server))
         assert len(client.reply().body) == 32 * MEBIBYTE
-        draining.result(10)
+        draining.result(60)
 
 
 def test_who_is_not_answered_in_time_is_told_so():

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from tests.executor.gated import Gate, gated
+from tests.executor.threads import NotingPool
 from tests.serve.faults.hosted import Hosted
 from tests.serve.faults.raw_socket import RawSocket
 from tests.serve.turn_dispatcher import TurnDispatcher
 from tests.waiting import eventually
 from tvm_hetero.artifact.read import load_artifact
-from tvm_hetero.executor.async_api import LOOK
 from tvm_hetero.serve.core.limits import MEBIBYTE
 from tvm_hetero.serve.models.dispatcher import Observed
 from tvm_hetero.serve.models.served_model import READY, ServedModel, Standing
@@ -59,6 +59,8 @@ def _pending(server: Hosted) -> int:
 
 def test_work_of_clients_who_hang_up_ends_with_the_kernel_that_runs(hosted):
     server, gate = hosted
+    threads = NotingPool()
+    server.ask(lambda: asyncio.get_running_loop().set_default_executor(threads))
     clients = [RawSocket(server.address) for _ in range(4)]
     for client in clients:
         _ask(client)
@@ -69,7 +71,8 @@ def test_work_of_clients_who_hang_up_ends_with_the_kernel_that_runs(hosted):
     assert eventually(lambda: _pending(server) == 0)  # though the kernel still runs
     for _ in range(30):
         server.ask(lambda: None)  # the executor is told in one of the loop's next turns
-    time.sleep(5 * LOOK)  # who waits for room in a thread has looked up
+    # Who waits for room in a thread has looked up.
+    assert eventually(lambda: all(each.done() for each in threads.begun))
     gate.open.set()
     with RawSocket(server.address) as client:
         _ask(client)

@@ -90,6 +90,6 @@ def test_a_step_whose_turn_is_taken_away_ends_with_an_error_and_keeps_nobody_wai
         for turn in list(gated._running):
             turn.cancel()
         with pytest.raises(RunError, match="taken away"):
-            await asyncio.wait_for(asyncio.wrap_future(answer), 10)
+            await asyncio.wait_for(asyncio.wrap_future(answer), 60)
 
     asyncio.run(main())

@@ -138,8 +138,12 @@ def test_what_its_deadline_ended_takes_at_least_as_long(served):
     for _ in range(5):  # as if it had been measured to be quick
         times(key).add(0, 1, 1e-9)
         times(key).add(4000, 1, 1e-5)
-    with pytest.raises(DeadlineError):
-        run(pool.ask(4000, deadline=time.monotonic() + 0.02))
+    for seconds in (0.02, 0.1, 0.5):
+        with pytest.raises((DeadlineError, RefusedError)) as ended:
+            run(pool.ask(4000, deadline=time.monotonic() + seconds))
+        if ended.type is DeadlineError:
+            break  # else it had passed before anything was computed, on a busy machine
+    assert ended.type is DeadlineError
     assert pool.pool.profile.latency(key, 4000, 1) > 1e-4
 
 

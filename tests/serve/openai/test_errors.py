@@ -90,7 +90,7 @@ def test_what_is_not_there_is_said_in_the_same_form(chatting):
 
 
 def test_a_large_body_is_refused_before_it_is_read(chatting):
-    connection = http.client.HTTPConnection(chatting.url.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(chatting.url.removeprefix("http://"), timeout=60)
     connection.putrequest("POST", "/v1/completions")
     connection.putheader("Content-Length", "9000000")
     connection.endheaders()  # and no body

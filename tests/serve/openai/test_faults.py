@@ -151,7 +151,7 @@ def test_at_the_door_a_full_queue_is_said_before_the_body_has_come(inside, clien
     waiting = threading.Thread(target=lambda: ask(client, 1, n=2))
     waiting.start()
     assert eventually(lambda: inside.ask(lambda: model.waiting) == 2)
-    connection = http.client.HTTPConnection("127.0.0.1", inside.server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", inside.server.port, timeout=60)
     connection.putrequest("POST", "/v1/completions")
     connection.putheader("Authorization", f"Bearer {KEY}")
     connection.putheader("Content-Length", "1000000")

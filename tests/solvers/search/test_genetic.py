@@ -56,7 +56,7 @@ def test_is_better_than_its_start_on_the_heft_paper() -> None:
 def test_reaches_the_optimum_of_most_small_problems() -> None:
     missed: list[float] = []
 
-    @settings(max_examples=draws(25), database=None, derandomize=True)
+    @settings(max_examples=draws(25, least=25), database=None, derandomize=True)
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "cost")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)

@@ -42,7 +42,7 @@ def test_reaches_the_optimum_of_the_heft_paper() -> None:
 def test_reaches_the_optimum_of_most_small_problems() -> None:
     missed: list[float] = []
 
-    @settings(max_examples=draws(36), database=None, derandomize=True)
+    @settings(max_examples=draws(36, least=36), database=None, derandomize=True)
     @given(problem=problems(max_tasks=5, kinds=("latency", "throughput", "energy")))
     def count(problem: Problem) -> None:
         best = brute_force(problem)
