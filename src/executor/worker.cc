@@ -38,7 +38,6 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
       parker_(&state->parkers[index]),
       before_(before),
       idle_since_(kNotIdle) {
-  if (before != nullptr) ahead_ = before->WorkersOn(self_.cores);
   for (int worker : plan.PartsOf(index)) AddPart(worker);
   for (size_t meeting = 0; meeting < plan.workers.size(); ++meeting) {
     const std::vector<int>& threads = plan.workers[meeting].threads;
@@ -339,8 +338,11 @@ Parker::Duration Worker::SpinBetweenBatches() const {
 
 /*! \brief Whether a worker of the executor before this one has the core still. */
 bool Worker::IsHeldUp() const {
-  return std::any_of(ahead_.begin(), ahead_.end(),
-                     [this](int worker) { return !before_->HasLeft(worker); });
+  if (before_ == nullptr) return false;
+  const int home = state_->threads[index_].core();  // which it may have exchanged
+  if (home >= 0) return before_->Holds(home);
+  return std::any_of(self_.cores.begin(), self_.cores.end(),
+                     [this](int core) { return before_->Holds(core); });
 }
 
 /*! \brief Sleep while a peer has work, and see to it now and then that it has a core. */
