@@ -106,6 +106,17 @@ class Settings:
     prompt: int = PROMPT
     count: int = COUNT
     rounds: int = ROUNDS
+    tries: int = ATTEMPTS
+
+    def command(self) -> str:
+        """How the same is asked for again."""
+        said = "python -m benchmarks.decode"
+        asked = {"weights": (self.weights, WEIGHTS, ","), "batches": (self.batches, BATCHES, ","),
+                 "sides": (self.sides, (), ";")}  # fmt: skip
+        for option, (values, default, between) in asked.items():
+            if values != default:
+                said += f' --{option} "{between.join(map(str, values))}"'
+        return said
 
     def sides_of(self, weights: str) -> tuple[str, ...]:
         """All sides in float32; rounded weights on one core and in a pipeline, unless asked for."""
@@ -148,6 +159,7 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     parser.add_argument("--batches", help="numbers with commas between")
     parser.add_argument("--sides", help="names with ; between")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of turns")
+    parser.add_argument("--tries", type=int, default=ATTEMPTS, help="until the host is calm")
     parser.add_argument("--output", type=Path, help="JSON file (everything: decode.json)")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     asked = parser.parse_args(arguments)
@@ -160,9 +172,9 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     sides = tuple(asked.sides.split(";")) if asked.sides else ()
     if asked.small:
         few = (*_FEW_SIDES, "PyTorch, 1 thread")
-        return Settings("tiny", weights, batches, few, True, **_SMALL), output, asked.show
-    settings = Settings("gpt2-small", weights, batches, sides, False, rounds=asked.rounds)
-    return settings, output, asked.show
+        return Settings("tiny", weights, batches, few, True, **_SMALL, tries=1), output, asked.show
+    how = {"rounds": asked.rounds, "tries": asked.tries}
+    return Settings("gpt2-small", weights, batches, sides, False, **how), output, asked.show
 
 
 def _texts(settings: Settings) -> np.ndarray:
@@ -227,8 +239,7 @@ def _turns(
                 runs[name].append(side.run(prompts, settings.count))
         return runs, paces
 
-    attempts = 1 if settings.small else ATTEMPTS
-    (runs, paces), unrest = calmest(measure, lambda found: _unrest(found[0]), attempts)
+    (runs, paces), unrest = calmest(measure, lambda found: _unrest(found[0]), settings.tries)
     others = neighbours.busy_cores()
     one, both = (statistics.median(pace) for pace in zip(*paces, strict=True))
     rows = []
@@ -255,7 +266,7 @@ def _write(
     output: Path, settings: Settings, rows: Sequence[Row], accuracies: Sequence[AccuracyRow]
 ) -> None:
     write_document(
-        output, "python -m benchmarks.decode", map(asdict, rows),
+        output, settings.command(), map(asdict, rows),
         target=dict(one_device(1).devices[0].target or {}), torch=torch.__version__,
         model=settings.model, length=settings.length, prompt=settings.prompt,
         count=settings.count, rounds=settings.rounds,
