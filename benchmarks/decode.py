@@ -35,7 +35,7 @@ import torch
 
 from benchmarks.decoding.accuracy import Accuracy, accuracy, right_logits, texts_for
 from benchmarks.decoding.contenders import SIDES, Contender, Ours, Prompts, Run, Torch
-from benchmarks.decoding.memory_pace import MemoryPace
+from benchmarks.decoding.memory_pace import SPAN, MemoryPace
 from benchmarks.decoding.model import MODELS, write_model
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS
@@ -49,6 +49,7 @@ BATCHES = (1, 8)
 # Rows of the caches, tokens of a prompt and of a chunk, tokens that are generated, turns.
 LENGTH, PROMPT, COUNT, ROUNDS = 256, 32, 48, 5
 _SMALL = {"length": 40, "prompt": 8, "count": 6, "rounds": 1}
+_SMALL_SPAN = 1 << 20  # bytes that are read
 _ACCURACY_TOKENS = 48  # of each of the texts, one a slot of the largest batch
 _PAUSE = 0.05  # threads of PyTorch spin for a while
 PYTORCH = {"PyTorch, 1 thread": 1, "PyTorch, 2 threads": 2}
@@ -227,7 +228,7 @@ def _turns(
     neighbours = Neighbours()
     for side in sides.values():
         side.run(prompts, 3)  # warm
-    memory = MemoryPace()
+    memory = MemoryPace(_SMALL_SPAN if settings.small else SPAN)
 
     def measure() -> tuple[Runs, list[tuple[float, float]]]:
         runs: Runs = {name: [] for name in sides}

@@ -14,7 +14,6 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks import performance
 from benchmarks.quoted import (
@@ -80,7 +79,7 @@ def quotes() -> dict[Path, list[str]]:
         shared,
         live_shared,
         costs,
-    ) = map(_document, _DOCUMENTS)
+    ) = (json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8")) for name in _DOCUMENTS)
     return {
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
@@ -103,19 +102,10 @@ def quotes() -> dict[Path, list[str]]:
         ],
         DOCS / "accordion.md": [*accordion.tables(shared), serving.live_table(live_shared)],
         DOCS / "serving.md": [serving.cost_table(costs)],
-        DOCS / "teams.md": teams.tables(
-            scale,
-            decode,
-            _document("zen4/decode_teams"),
-            read_rows(RESULTS / "disturbed_team.json"),
-        ),
+        DOCS / "teams.md": teams.tables(scale, decode, read_rows(RESULTS / "disturbed_team.json")),
         DOCS / "diviml.md": diviml.tables(paper, scheduled),
         DOCS / "method" / "documents.md": document_readers.tables(read),
     }
-
-
-def _document(name: str) -> Any:
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def with_tables(text: str, tables: Sequence[str]) -> str:

@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from benchmarks.kernel_cases.peaks import reading
 from tvm_hetero.platform.host import available_cores
 
-_SPAN = 256 << 20  # bytes; several times what caches hold
+SPAN = 256 << 20  # bytes; several times what caches hold
 _PASSES = 3
 
 
 class MemoryPace:
     """Reads the same bytes again and again."""
 
-    def __init__(self, span: int = _SPAN) -> None:
+    def __init__(self, span: int = SPAN) -> None:
         """Make them ready, for each core its part of them."""
         self._cores = sorted(available_cores())[:2]
         self._span = span

@@ -10,14 +10,11 @@ _SIDES = {"teams": "teams", "all": "one device of both", "ort": "ONNX Runtime"}
 _ONE, _ALL, _TEAMS = "one core", "one device of two cores", "teams of two cores"
 
 
-def tables(
-    scale: Document, decode: Document, shared: Document, disturbed: Sequence[Row]
-) -> list[str]:
-    """All tables of the page; `shared`: decoding where cores share a way to the memory."""
+def tables(scale: Document, decode: Document, disturbed: Sequence[Row]) -> list[str]:
+    """All tables of the page, in its order."""
     return [
         disturbed_table(disturbed),
         decode_table(decode["rows"]),
-        read_table(shared["rows"]),
         scale_table(scale["rows"]),
     ]
 
@@ -46,21 +43,6 @@ def decode_table(rows: Sequence[Row]) -> str:
         rate = {row["side"]: row["tokens_s"] for row in sides}
         shown = [f"{rate[side]:.1f}" for side in (_ONE, _ALL, _TEAMS)]
         lines.append([weights, *shown, f"{rate[_TEAMS] / rate[_ONE]:.2f}"])
-    return table(heads, lines)
-
-
-def read_table(rows: Sequence[Row]) -> str:
-    """The same, beside what two cores read over one."""
-    heads = ["weights, Zen 4", "one core, tokens/s", "both cores for all", "teams", "over one core",
-             "one core reads, GB/s", "two read", "over one"]  # fmt: skip
-    lines = []
-    for weights, sides in by(rows, "weights").items():
-        rate = {row["side"]: row["tokens_s"] for row in sides}
-        shown = [f"{rate[side]:.1f}" for side in (_ONE, _ALL, _TEAMS)]
-        one, both = sides[0]["read_gbs"], sides[0]["both_read_gbs"]
-        gain = max(rate[_ALL], rate[_TEAMS]) / rate[_ONE]
-        read = [f"{one:.1f}", f"{both:.1f}", f"{both / one:.2f}"]
-        lines.append([weights, *shown, f"{gain:.2f}", *read])
     return table(heads, lines)
 
 

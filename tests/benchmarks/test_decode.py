@@ -21,6 +21,8 @@ def test_decode_small(tmp_path, capsys):
     # Ours and theirs round in other places: the tokens need not be, but mostly are the same.
     assert all(row.same > 0.5 for row in rows)
     assert rows[0].same == rows[1].same == 1
+    assert all(row.read_gbs > 0 and row.both_read_gbs > 0 for row in rows)
+    assert document["what"] == 'python -m benchmarks.decode --weights "bfloat16" --batches "2"'
     assert 1e-5 < exact.error < 0.1
     assert exact.same > 0.8
     assert [row["error"] for row in document["accuracy"]] == [pytest.approx(exact.error, rel=1e-3)]
