@@ -70,5 +70,6 @@ def with_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -
     if shapes:
         del graph.value_info[:]
         for row in graph.output:
-            row.type.tensor_type.ClearField("shape")
+            for dim in row.type.tensor_type.shape.dim:
+                dim.Clear()
     return model
