@@ -112,6 +112,8 @@ class Settings:
     def command(self) -> str:
         """How the same is asked for again."""
         said = "python -m benchmarks.decode"
+        if self.small:
+            return f"{said} --small"
         asked = {"weights": (self.weights, WEIGHTS, ","), "batches": (self.batches, BATCHES, ","),
                  "sides": (self.sides, (), ";")}  # fmt: skip
         for option, (values, default, between) in asked.items():
