@@ -11,8 +11,9 @@ each device has a part of the model) and once with one group (a latency plan: bo
 each layer, which is in two halves); one device that has both cores; teams (each core, and both);
 PyTorch (transformers, its cache, a plain loop) with one and two threads. A batch is the sequences
 of a group. All sides of a weight type and a batch run in turns, and again while the host is not
-calm (`execution.unrest`: by our sides' medians beside their best turns). Goal: two devices at
-batch 8 give at least 1.8 times the tokens of one.
+calm (`execution.unrest`: by our sides' medians beside their best turns). Before each turn one core
+and two read from memory (`decoding.memory_pace`): a single sequence is decoded no faster than that
+allows. Goal: two devices at batch 8 give at least 1.8 times the tokens of one.
 
 How much rounded weights cost is measured too: logits beside those of transformers in float32, on
 random texts that are given token by token.
@@ -34,6 +35,7 @@ import torch
 
 from benchmarks.decoding.accuracy import Accuracy, accuracy, right_logits, texts_for
 from benchmarks.decoding.contenders import SIDES, Contender, Ours, Prompts, Run, Torch
+from benchmarks.decoding.memory_pace import SPAN, MemoryPace
 from benchmarks.decoding.model import MODELS, write_model
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import RESULTS
@@ -47,6 +49,7 @@ BATCHES = (1, 8)
 # Rows of the caches, tokens of a prompt and of a chunk, tokens that are generated, turns.
 LENGTH, PROMPT, COUNT, ROUNDS = 256, 32, 48, 5
 _SMALL = {"length": 40, "prompt": 8, "count": 6, "rounds": 1}
+_SMALL_SPAN = 1 << 20  # bytes that are read
 _ACCURACY_TOKENS = 48  # of each of the texts, one a slot of the largest batch
 _PAUSE = 0.05  # threads of PyTorch spin for a while
 PYTORCH = {"PyTorch, 1 thread": 1, "PyTorch, 2 threads": 2}
@@ -62,7 +65,8 @@ class Row:
     """A side at a batch: steady tokens per second (median and best of the turns, and what the plan
     predicts; 0 where there is none), tokens of the prompts per second, the share of greedy tokens
     that are those of the first side, cores that others kept busy, seconds of the build, by which
-    share the medians of our sides stand off their best.
+    share the medians of our sides stand off their best; GB/s that one core and two read from memory
+    in the same turns (medians).
     """
 
     weights: str
@@ -76,6 +80,8 @@ class Row:
     others: float
     build_s: float
     unrest: float
+    read_gbs: float
+    both_read_gbs: float
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,19 @@ class Settings:
     prompt: int = PROMPT
     count: int = COUNT
     rounds: int = ROUNDS
+    tries: int = ATTEMPTS
+
+    def command(self) -> str:
+        """How the same is asked for again."""
+        said = "python -m benchmarks.decode"
+        if self.small:
+            return f"{said} --small"
+        asked = {"weights": (self.weights, WEIGHTS, ","), "batches": (self.batches, BATCHES, ","),
+                 "sides": (self.sides, (), ";")}  # fmt: skip
+        for option, (values, default, between) in asked.items():
+            if values != default:
+                said += f' --{option} "{between.join(map(str, values))}"'
+        return said
 
     def sides_of(self, weights: str) -> tuple[str, ...]:
         """All sides in float32; rounded weights on one core and in a pipeline, unless asked for."""
@@ -143,6 +162,7 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     parser.add_argument("--batches", help="numbers with commas between")
     parser.add_argument("--sides", help="names with ; between")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of turns")
+    parser.add_argument("--tries", type=int, default=ATTEMPTS, help="until the host is calm")
     parser.add_argument("--output", type=Path, help="JSON file (everything: decode.json)")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     asked = parser.parse_args(arguments)
@@ -155,9 +175,9 @@ def _read(arguments: Sequence[str] | None) -> tuple[Settings, Path | None, bool]
     sides = tuple(asked.sides.split(";")) if asked.sides else ()
     if asked.small:
         few = (*_FEW_SIDES, "PyTorch, 1 thread")
-        return Settings("tiny", weights, batches, few, True, **_SMALL), output, asked.show
-    settings = Settings("gpt2-small", weights, batches, sides, False, rounds=asked.rounds)
-    return settings, output, asked.show
+        return Settings("tiny", weights, batches, few, True, **_SMALL, tries=1), output, asked.show
+    how = {"rounds": asked.rounds, "tries": asked.tries}
+    return Settings("gpt2-small", weights, batches, sides, False, **how), output, asked.show
 
 
 def _texts(settings: Settings) -> np.ndarray:
@@ -210,17 +230,21 @@ def _turns(
     neighbours = Neighbours()
     for side in sides.values():
         side.run(prompts, 3)  # warm
+    memory = MemoryPace(_SMALL_SPAN if settings.small else SPAN)
 
-    def measure() -> Runs:
+    def measure() -> tuple[Runs, list[tuple[float, float]]]:
         runs: Runs = {name: [] for name in sides}
+        paces = []
         for _ in range(settings.rounds):
+            paces.append(memory.measure())
             for name, side in sides.items():
                 time.sleep(_PAUSE)
                 runs[name].append(side.run(prompts, settings.count))
-        return runs
+        return runs, paces
 
-    runs, unrest = calmest(measure, _unrest, 1 if settings.small else ATTEMPTS)
+    (runs, paces), unrest = calmest(measure, lambda found: _unrest(found[0]), settings.tries)
     others = neighbours.busy_cores()
+    one, both = (statistics.median(pace) for pace in zip(*paces, strict=True))
     rows = []
     reference = next(iter(runs.values()))[-1].tokens
     for name, found in runs.items():
@@ -230,7 +254,7 @@ def _turns(
         build_s = getattr(sides[name], "build_s", 0.0)
         predicted = getattr(sides[name], "predicted", 0.0)
         rows.append(Row(weights, batch, name, statistics.median(rates), max(rates), predicted,
-                        prompt_s, same, others, build_s, unrest))  # fmt: skip
+                        prompt_s, same, others, build_s, unrest, one, both))  # fmt: skip
         print(line(rows[-1]), flush=True)
     return rows
 
@@ -245,7 +269,7 @@ def _write(
     output: Path, settings: Settings, rows: Sequence[Row], accuracies: Sequence[AccuracyRow]
 ) -> None:
     write_document(
-        output, "python -m benchmarks.decode", map(asdict, rows),
+        output, settings.command(), map(asdict, rows),
         target=dict(one_device(1).devices[0].target or {}), torch=torch.__version__,
         model=settings.model, length=settings.length, prompt=settings.prompt,
         count=settings.count, rounds=settings.rounds,
@@ -255,7 +279,7 @@ def _write(
 
 _HEAD = (
     f"{'weights':<10}{'batch':>6}  {'side':<32}{'tokens/s':>10}{'best':>10}{'predict.':>10}"
-    f"{'prompt/s':>10}{'same %':>8}{'others':>8}{'build s':>9}{'unrest':>8}"
+    f"{'prompt/s':>10}{'same %':>8}{'others':>8}{'build s':>9}{'unrest':>8}{'GB/s':>7}{'both':>6}"
 )
 
 
@@ -264,7 +288,8 @@ def line(row: Row) -> str:
     return (
         f"{row.weights:<10}{row.batch:>6}  {row.side:<32}{row.tokens_s:>10.1f}{row.best_s:>10.1f}"
         f"{row.predicted_s:>10.1f}{row.prompt_s:>10.1f}{100 * row.same:>8.1f}"
-        f"{row.others:>8.1f}{row.build_s:>9.1f}{100 * row.unrest:>7.0f}%"
+        f"{row.others:>8.1f}{row.build_s:>9.1f}{100 * row.unrest:>7.0f}%{row.read_gbs:>7.1f}"
+        f"{row.both_read_gbs:>6.1f}"
     )
 
 

@@ -1,11 +1,12 @@
 """Networks in bytes, on one core: one QDQ file by our kernels, ONNX Runtime and OpenVINO.
 
-    python -m benchmarks.int8                         eight light models, results/int8.json
+    python -m benchmarks.int8                         all networks, results/int8.json
     python -m benchmarks.int8 --models resnet50       this one's row of the file alone
     python -m benchmarks.int8 --small                 squeezenet, few runs, no file
 
-Each light model of the onnx wheel with seeded random weights, cut off before its softmax, is
-quantised as ``tvm-hetero partition --precision int8`` does where every node is worth it
+Each light model of the onnx wheel with seeded random weights, cut off before its softmax, and other
+networks at their full size (`benchmarks.execution.networks`), is quantised as ``tvm-hetero
+partition --precision int8`` does where every node is worth it
 (`tvm_hetero.frontends.onnx.post_training`): what these nodes read becomes codes, their sums stay
 float32 until the next one reads them. That one file runs by all three in turns, beside our float32.
 Errors are the largest relative ones from our float32, on inputs that calibration has not seen.
@@ -33,13 +34,14 @@ import onnx
 
 from benchmarks.documents import dated, write_document
 from benchmarks.execution.cases import one_device
-from benchmarks.models import in_turns, logits_of, model_parser
+from benchmarks.execution.networks import NETWORKS, load_network
+from benchmarks.models import in_turns, model_parser
 from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
-from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.frontends.onnx.post_training import (
     prepare_model,
     quantizable_nodes,
@@ -50,7 +52,7 @@ from tvm_hetero.pipeline.partition import partition
 
 RESULTS = Path(__file__).resolve().parent / "results" / "int8.json"
 FLOAT32, OURS, ORT, OPENVINO = "float32", "int8", "onnxruntime", "openvino"
-MODELS = tuple(name for name in light_models() if name != "vgg19")
+MODELS = tuple(name for name in NETWORKS if name != "vgg19")
 _ROUNDS = 15
 _FRESH = range(5000, 5003)
 
@@ -103,12 +105,12 @@ def _write(row: Int8Row) -> None:
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    return model_parser(__doc__).parse_args(arguments)
+    return model_parser(__doc__, MODELS).parse_args(arguments)
 
 
 def measure(name: str, rounds: int) -> Int8Row:
     """One model, by all programs in turns."""
-    plain = logits_of(randomize_weights(load_model(light_models()[name]), 0))
+    plain = load_network(name)
     prepared = prepare_model(plain)
     nodes = [node.name for node in quantizable_nodes(prepared)]
     with ExitStack() as stack:

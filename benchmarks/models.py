@@ -21,7 +21,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,10 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     return rows
 
 
-def model_parser(text: str | None) -> argparse.ArgumentParser:
-    """Arguments of a benchmark of the light models: which of them, and whether only a try."""
+def model_parser(text: str | None, known: Collection[str] = ()) -> argparse.ArgumentParser:
+    """Arguments of a benchmark of models: which (the light ones, or `known`), and if only a try."""
     parser = argparse.ArgumentParser(description=(text or "").split("\n\n")[0])
-    names = names_of(light_models())
+    names = names_of(known or light_models())
     parser.add_argument("--models", type=names, help="names with commas between (default: all)")
     parser.add_argument("--small", action="store_true", help="one model, few runs, no file")
     return parser

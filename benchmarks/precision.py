@@ -1,22 +1,23 @@
 """Networks in float32, in bfloat16 and by ``auto``, on one core: time and error, beside OpenVINO.
 
-    python -m benchmarks.precision                    the nine light models, results/precision.json
+    python -m benchmarks.precision                    all networks, results/precision.json
     python -m benchmarks.precision --models resnet50,squeezenet --accuracy 3e-3
     python -m benchmarks.precision --small            squeezenet, few runs, no file
     python -m benchmarks.precision --models NAME --output FILE        rows beside those of FILE
 
-Each light model of the onnx wheel with seeded random weights, cut off before its softmax. A model
-is partitioned for a platform of one core three times (kernels are measured once), and the three
-artifacts run in turns. Errors are the largest relative ones of outputs, on inputs that neither
-calibration nor its check has seen. Where OpenVINO is installed it runs in the same turns, by
-default (bfloat16, where the processor has it) and with the hint float32; else these columns are
-empty.
+Each light model of the onnx wheel with seeded random weights, cut off before its softmax, and other
+networks at their full size (`benchmarks.execution.networks`). A model is partitioned for a platform
+of one core three times (kernels are measured once), and the three artifacts run in turns. Errors
+are the largest relative ones of outputs, on inputs that neither calibration nor its check has seen.
+Where OpenVINO is installed it runs in the same turns, by default (bfloat16, where the processor has
+it) and with the hint float32; else these columns are empty.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -31,13 +32,13 @@ import onnx
 from benchmarks.documents import dated, write_document
 from benchmarks.execution.argument_types import output_file
 from benchmarks.execution.cases import one_device
-from benchmarks.models import in_turns, logits_of, model_parser, models_asked
-from benchmarks.result_rows import read_rows
+from benchmarks.execution.networks import NETWORKS, load_network
+from benchmarks.models import SMALL, in_turns, model_parser
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
-from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
+from tvm_hetero.frontends.onnx import from_onnx
 from tvm_hetero.pipeline.options import ACCURACY, PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32
@@ -78,41 +79,39 @@ class PrecisionRow:
 def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
     """Measure, print and write; the rows."""
     args = _arguments(arguments)
-    names = models_asked(args)
+    names = args.models or (SMALL if args.small else NETWORKS)
+    complete = (names, args.accuracy) == (NETWORKS, ACCURACY)
+    output = None if args.small else args.output or (RESULTS if complete else None)
+    kept = _rows_of_others(args.output, names) if args.output and args.output.exists() else []
     rows = []
     print(_HEAD)
     for name in names:
         rows.append(measure(name, args.accuracy, 1 if args.small else _ROUNDS))
         print(_line(rows[-1]), flush=True)
+        if output is not None:  # each time: the next takes long
+            kept.append(dated(asdict(rows[-1])))
+            write_document(output, "python -m benchmarks.precision", kept, accuracy=args.accuracy)
     print(summary(rows))
-    complete = (names, args.accuracy) == (tuple(light_models()), ACCURACY)
-    output = None if args.small else args.output or (RESULTS if complete else None)
-    if output is not None:
-        kept = (
-            [row for row in read_rows(args.output) if row["model"] not in names]
-            if args.output
-            else []
-        )
-        write_document(
-            output,
-            "python -m benchmarks.precision",
-            [*kept, *(dated(asdict(row)) for row in rows)],
-            accuracy=args.accuracy,
-        )
-        print(f"written to {output}")
     return rows
 
 
+def _rows_of_others(path: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    """A file's rows of other models, each with the commit and the day on which it was measured."""
+    document = json.loads(path.read_text("utf-8"))
+    head = {key: document[key] for key in ("commit", "date") if key in document}
+    return [{**head, **row} for row in document["rows"] if row["model"] not in names]
+
+
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = model_parser(__doc__)
+    parser = model_parser(__doc__, NETWORKS)
     parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
-    parser.add_argument("--output", type=output_file, help="a file of results of another machine")
+    parser.add_argument("--output", type=output_file, help="a file of results, whose rows stay")
     return parser.parse_args(arguments)
 
 
 def measure(name: str, accuracy: float, rounds: int) -> PrecisionRow:
     """One model, in all precisions in turns."""
-    proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
+    proto = load_network(name)
     module = from_onnx(proto)
     platform = one_device(1)
     narrow, predicted, tasks = {}, None, 0

@@ -40,9 +40,10 @@ def _made(name: str) -> Any:
     if name in LAYERS:
         return LAYERS[name]()
     # transformers takes seconds to import.
+    from benchmarks.file_zoo.torch_full_size import FULL_SIZE
     from benchmarks.file_zoo.torch_models import MODELS
 
-    return MODELS[name]()
+    return (FULL_SIZE.get(name) or MODELS[name])()
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ def _text(kind: Any, config: Any, output: str = "last_hidden_state") -> Made:
     )  # fmt: skip
 
 
-def _vision(model: Any, *outputs: str, size: int = 128) -> Made:
+def vision(model: Any, *outputs: str, size: int = 128) -> Made:
+    """A model of images, and one of `size` by `size` pixels."""
     return Only(model, ("pixel_values",), outputs or ("last_hidden_state",)), (_image(size),)
 
 
@@ -77,16 +78,16 @@ def _t5() -> Made:
 
 def _detr() -> Made:
     config = hf.YolosConfig(**{**_IMAGE, "image_size": [128, 128]})
-    return _vision(hf.YolosForObjectDetection(config), "logits", "pred_boxes")
+    return vision(hf.YolosForObjectDetection(config), "logits", "pred_boxes")
 
 
 def _mobilenet() -> Made:
-    return _vision(hf.MobileNetV2ForImageClassification(hf.MobileNetV2Config()), "logits", size=224)
+    return vision(hf.MobileNetV2ForImageClassification(hf.MobileNetV2Config()), "logits", size=224)
 
 
 def _resnet() -> Made:
     config = hf.ResNetConfig(hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2])
-    return _vision(hf.ResNetForImageClassification(config), "logits", size=224)
+    return vision(hf.ResNetForImageClassification(config), "logits", size=224)
 
 
 def _whisper() -> Made:
@@ -107,7 +108,7 @@ def _detr_real() -> Made:
         backbone=None, d_model=128, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=256,
         decoder_ffn_dim=256, encoder_attention_heads=4, decoder_attention_heads=4, num_queries=20,
     )  # fmt: skip
-    return _vision(hf.DetrForObjectDetection(config), "logits", "pred_boxes", size=224)
+    return vision(hf.DetrForObjectDetection(config), "logits", "pred_boxes", size=224)
 
 
 def _wav2vec2() -> Made:
@@ -128,7 +129,7 @@ def _dpt() -> Made:
         **{**_IMAGE, "num_hidden_layers": 4}, backbone_out_indices=[0, 1, 2, 3],
         neck_hidden_sizes=[32, 64, 128, 128], fusion_hidden_size=64,
     )  # fmt: skip
-    return _vision(hf.DPTForDepthEstimation(config), "predicted_depth")
+    return vision(hf.DPTForDepthEstimation(config), "predicted_depth")
 
 
 MODELS: dict[str, Callable[[], Made]] = {
@@ -149,21 +150,21 @@ MODELS: dict[str, Callable[[], Made]] = {
     "llama": lambda: _causal(
         hf.LlamaForCausalLM, hf.LlamaConfig(**_TEXT, num_key_value_heads=2, use_cache=False)
     ),
-    "vit": lambda: _vision(hf.ViTModel(hf.ViTConfig(**_IMAGE))),
-    "dinov2": lambda: _vision(hf.Dinov2Model(hf.Dinov2Config(**_IMAGE, patch_size=16))),
+    "vit": lambda: vision(hf.ViTModel(hf.ViTConfig(**_IMAGE))),
+    "dinov2": lambda: vision(hf.Dinov2Model(hf.Dinov2Config(**_IMAGE, patch_size=16))),
     "clip-text": _clip_text,
-    "clip-vision": lambda: _vision(hf.CLIPVisionModel(hf.CLIPVisionConfig(**_IMAGE))),
-    "swin": lambda: _vision(
+    "clip-vision": lambda: vision(hf.CLIPVisionModel(hf.CLIPVisionConfig(**_IMAGE))),
+    "swin": lambda: vision(
         hf.SwinModel(hf.SwinConfig(image_size=224, embed_dim=48, depths=[2, 2, 2, 2])), size=224
     ),
-    "segformer": lambda: _vision(
+    "segformer": lambda: vision(
         hf.SegformerForSemanticSegmentation(hf.SegformerConfig()), "logits", size=224
     ),
-    "convnext": lambda: _vision(
+    "convnext": lambda: vision(
         hf.ConvNextModel(hf.ConvNextConfig(depths=[2, 2, 2, 2], hidden_sizes=[48, 96, 192, 384])),
         size=224,
     ),
-    "mobilevit": lambda: _vision(hf.MobileViTModel(hf.MobileViTConfig()), size=256),
+    "mobilevit": lambda: vision(hf.MobileViTModel(hf.MobileViTConfig()), size=256),
     "yolos": _detr,
     "dpt": _dpt,
     "detr": _detr_real,
@@ -174,7 +175,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     )),
     "mobilenet-v2": _mobilenet,
     "resnet": _resnet,
-    "efficientnet": lambda: _vision(
+    "efficientnet": lambda: vision(
         hf.EfficientNetModel(hf.EfficientNetConfig(
             width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280,
         )),

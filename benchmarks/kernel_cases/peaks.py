@@ -133,6 +133,13 @@ def copying(size: int) -> Callable[[], object]:
     return lambda: library.copy_loop(*arguments)
 
 
+def reading(size: int) -> Callable[[], object]:
+    """What reads a working set of so many bytes once; other threads of Python go on meanwhile."""
+    library = _compiled()
+    arguments = (_aligned(size), ctypes.c_size_t(size // 4), ctypes.c_size_t(1))
+    return lambda: library.read_loop(*arguments)
+
+
 @lru_cache(maxsize=1)
 def _compiled() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:

@@ -22,10 +22,10 @@ ExecutorState::ExecutorState(const Plan& plan, const Program& program)
     : constants(plan.slots.size()),
       parkers(plan.workers.size()),
       busy(plan.workers.size()),
-      threads(plan.workers.size()),
       pools(plan.slots.size()),
       epoch(Clock::now()),
-      departure(std::make_shared<Departure>(plan)) {
+      departure(std::make_shared<Departure>(plan)),
+      threads(departure->threads()) {
   for (int i = 0; i < program.frames; ++i) frames.emplace_back(plan, program);
   for (const WorkerPlan& worker : plan.workers) {
     const std::vector<int>& members = worker.threads;

@@ -139,7 +139,6 @@ struct ExecutorState {
   std::deque<Frame> frames;
   std::deque<Parker> parkers;       //!< one a worker
   std::vector<Busy> busy;           //!< one a worker
-  std::deque<PinnedThread> threads; //!< one a worker; nobody's where it may use several cores
   std::vector<std::unique_ptr<LoopBoard>> boards;  //!< by worker; null where it is no meeting
   std::vector<std::unique_ptr<BufferPool>> pools;  //!< by slot; null where no pool is needed
   const Clock::time_point epoch;
@@ -151,6 +150,7 @@ struct ExecutorState {
   std::atomic<bool> watches_steps{false};          //!< spans tell what threads had of their cores
   std::atomic<bool> retired{false};                //!< no more batches come; workers leave when through
   const std::shared_ptr<Departure> departure;      //!< who of them has left
+  std::deque<PinnedThread>& threads;               //!< one a worker, of `departure`
   std::atomic<int> buffers_wanted{1};              //!< of each slot that kernels fill
   std::atomic<int64_t> allocated{0};               //!< tensors, those that were reserved not counted
 };

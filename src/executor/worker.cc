@@ -33,7 +33,6 @@ Worker::Worker(const Plan& plan, const Program& program, int index, ExecutorStat
       parker_(&state->parkers[index]),
       before_(before),
       idle_since_(kNotIdle) {
-  if (before != nullptr) ahead_ = before->WorkersOn(self_.cores);
   for (int worker : plan.PartsOf(index)) AddPart(worker);
   for (size_t meeting = 0; meeting < plan.workers.size(); ++meeting) {
     const std::vector<int>& threads = plan.workers[meeting].threads;

@@ -169,7 +169,6 @@ class Worker {
   RequestDesk* desk_;
   Parker* parker_;
   const Departure* before_;
-  std::vector<int> ahead_;            //!< workers of `before_` that have this core first
   Spin spin_;
   bool pool_configured_{false};
   std::optional<ThreadClock> clock_;  //!< of its thread

@@ -104,8 +104,11 @@ Parker::Duration Worker::SpinBetweenBatches() const {
 
 /*! \brief Whether a worker of the executor before this one has the core still. */
 bool Worker::IsHeldUp() const {
-  return std::any_of(ahead_.begin(), ahead_.end(),
-                     [this](int worker) { return !before_->HasLeft(worker); });
+  if (before_ == nullptr) return false;
+  const int home = state_->threads[index_].core();  // which it may have exchanged
+  if (home >= 0 && self_.cores.size() == 1) return before_->Holds(home);
+  return std::any_of(self_.cores.begin(), self_.cores.end(),
+                     [this](int core) { return before_->Holds(core); });
 }
 
 /*! \brief Sleep while a peer has work, and see to it now and then that it has a core. */

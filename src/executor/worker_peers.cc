@@ -52,7 +52,7 @@ bool Worker::HasReadyStep(int worker) const {
 /*!
  * \brief Once a turn while it spins: exchange cores with who has work and no core.
  *
- * Not while one plan takes over from another, which goes by the cores that are planned.
+ * Not while one plan takes over from another: cores are about to be free.
  */
 void Worker::WatchPeers() {
   if (state_->retired.load(std::memory_order_relaxed) || IsHeldUp()) return;

@@ -21,11 +21,19 @@ def test_decode_small(tmp_path, capsys):
     # Ours and theirs round in other places: the tokens need not be, but mostly are the same.
     assert all(row.same > 0.5 for row in rows)
     assert rows[0].same == rows[1].same == 1
+    assert all(row.read_gbs > 0 and row.both_read_gbs > 0 for row in rows)
+    assert document["what"] == "python -m benchmarks.decode --small"
     assert 1e-5 < exact.error < 0.1
     assert exact.same > 0.8
     assert [row["error"] for row in document["accuracy"]] == [pytest.approx(exact.error, rel=1e-3)]
     assert "goal 1.8 at batch 8" in capsys.readouterr().out
     assert "### bfloat16" in page.SECTIONS["decode"](document)
+
+
+def test_the_file_says_by_which_options_it_was_made() -> None:
+    settings = decode.Settings("net", decode.WEIGHTS, (1,), ("one core", "teams"), False)
+    asked = 'python -m benchmarks.decode --batches "1" --sides "one core;teams"'
+    assert settings.command() == asked
 
 
 def _row(side: str, tokens: float, batch: int = 8):

@@ -2,6 +2,7 @@
 #include <tvm/ffi/error.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <random>
 #include <string>
@@ -10,8 +11,10 @@
 
 #include "executor/departure.h"
 #include "executor/step_log.h"
+#include "executor/thread_setup.h"
 #include "harness.h"
 #include "sample.h"
+#include "threads.h"
 
 namespace tvm_hetero::tests {
 namespace {
@@ -257,9 +260,9 @@ TEST(WhoFollowsIsWokenByEachWhoLeaves) {
     plan.workers.back().cores = cores;
   }
   Departure departure(plan);
-  CHECK(departure.WorkersOn({2, 0}) == std::vector<int>{0, 1});
-  CHECK(departure.WorkersOn({3}).empty());
-  CHECK(departure.WorkersOn({}).empty());
+  CHECK(departure.Holds(0));
+  CHECK(departure.Holds(2));
+  CHECK(!departure.Holds(3));
   for (int round = 0; round < 50; ++round) {
     std::deque<Parker> parkers(2);
     departure.Follow(&parkers);
@@ -270,12 +273,71 @@ TEST(WhoFollowsIsWokenByEachWhoLeaves) {
       });
     }
     departure.Leave(1);
+    CHECK(!departure.Holds(2));
+    CHECK(departure.Holds(0));
     departure.Leave(0);
+    CHECK(!departure.Holds(0));
     for (std::thread& thread : waiting) thread.join();
     departure.Unfollow(&parkers);
     departure.Stay(0);
     departure.Stay(1);
   }
+}
+
+TEST(AfterAnExchangeACoreIsHeldByWhoIsThere) {
+  const std::vector<int> here = AllowedCores();
+  const int first = here.front(), second = here.back();
+  if (first == second) return;
+  Plan plan;
+  for (int core : {first, second}) {
+    plan.workers.emplace_back();
+    plan.workers.back().cores = {core};
+  }
+  Departure departure(plan);
+  PinnedThread& one = departure.threads()[0];
+  PinnedThread& other = departure.threads()[1];
+  std::promise<void> settled, exchanged;
+  Background sits([&] {
+    PinThread({second});
+    other.Settle(second);
+    settled.set_value();
+    exchanged.get_future().wait();
+    other.Leave();
+  });
+  Background goes([&] {
+    PinThread({first});
+    one.Settle(first);
+    settled.get_future().wait();
+    one.Exchange(&other);
+    one.Leave();
+    exchanged.set_value();
+  });
+  goes.Join();
+  sits.Join();
+  CHECK(other.core() == first);
+  departure.Leave(0);
+  CHECK(departure.Holds(first));
+  CHECK(!departure.Holds(second));
+  departure.Leave(1);
+  CHECK(!departure.Holds(first));
+}
+
+TEST(ATeamHoldsAllOfItsCores) {
+  const std::vector<int> here = AllowedCores();
+  Plan plan;
+  plan.workers.emplace_back();
+  plan.workers.back().cores = {here.front(), here.back()};
+  Departure departure(plan);
+  Background leads([&] {
+    PinThread({here.front()});
+    departure.threads()[0].Settle(here.front());
+    CHECK(departure.Holds(here.front()));
+    CHECK(departure.Holds(here.back()));
+    departure.threads()[0].Leave();
+  });
+  leads.Join();
+  departure.Leave(0);
+  CHECK(!departure.Holds(here.back()));
 }
 
 TEST(ALogKeepsTheLastOnes) {

@@ -120,7 +120,7 @@ def _reduces_rows(sch: Schedule, block: SBlockRV) -> bool:
     node = sch.get(block)
     if len(node.writes) != 1 or (length := _length(sch, block)) < _SHORTEST:
         return False
-    if _partials(length) == 1:
+    if not has_partials(length):
         return False
     reduced = [v for v in node.iter_vars if v.iter_type == tirx.IterVar.CommReduce]
     variables = [v.var for v in reduced]
@@ -142,10 +142,14 @@ def _partials(length: int) -> int:
     return max(long_enough, key=_fill, default=1)
 
 
+def has_partials(length: int) -> bool:
+    """True where a row of this length can be summed side by side at all."""
+    return _partials(length) > 1
+
+
 def fills_registers(length: int) -> bool:
     """True where a row of this length has a divisor that makes good use of the registers."""
-    partials = _partials(length)
-    return partials > 1 and _fill(partials)[0] >= _GOOD_FILL
+    return has_partials(length) and _fill(_partials(length))[0] >= _GOOD_FILL
 
 
 def _fill(partials: int) -> tuple[float, int]:

@@ -1,9 +1,9 @@
 """Softmax and its logarithm over the last axis, built so that `rows` schedules any length.
 
 TVM's own definition divides every value by the sum; here it is multiplied by the sum's inverse
-(at most one unit in the last place apart). And where the length has no divisor that fills
-registers (a vocabulary of 50257 = 29 * 1733), maximum and sum are those of a whole number of
-registers and of the rest:
+(at most one unit in the last place apart). And where a long row has no divisor that fills
+registers (a vocabulary of 50257 = 29 * 1733), or a short one none at all (197 patches of a ViT),
+maximum and sum are those of a whole number of registers and of the rest:
 
     m = max(max(x[:n]), max(x[n:]))        e = exp(x - m)
     s = sum(e[:n]) + sum(e[n:])            y = e * (1 / s), or x - m - log(s)
@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
-from tvm_hetero.kernels.rowwise.rows import REST, fills_registers
+from tvm_hetero.kernels.rowwise.rows import REST, fills_registers, has_partials
 from tvm_hetero.kernels.tir.block_roles import role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_REGISTERS = 64
+_REGISTER, _REGISTERS = 16, 64
 _LONG = 512
 
 
@@ -54,9 +54,7 @@ def make_softmax(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
 
 def _compute(x: te.Tensor, extents: Sequence[int], *, logarithm: bool) -> te.Tensor:
     *rows, length = extents
-    whole = length // _REGISTERS * _REGISTERS
-    if length < _LONG or fills_registers(length):
-        whole = length
+    whole = _whole(length)
     largest = _joined(lambda *at: x[at], rows, (whole, length), te.max, tirx.Max)
     powers = te.compute(extents, lambda *at: te.exp(x[at] - largest[at[:-1]]), name="softmax_exp")
     total = _joined(
@@ -69,6 +67,14 @@ def _compute(x: te.Tensor, extents: Sequence[int], *, logarithm: bool) -> te.Ten
     one = tirx.const(1.0, "float32")
     inverse = te.compute(rows, lambda *at: one / total[at], name="softmax_inverse")
     return te.compute(extents, lambda *at: powers[at] * inverse[at[:-1]], name="softmax")
+
+
+def _whole(length: int) -> int:
+    """How many values of a row are reduced side by side; what is left is joined with them."""
+    if fills_registers(length) or (length < _LONG and has_partials(length)):
+        return length
+    step = _REGISTERS if length >= _LONG else _REGISTER
+    return length // step * step
 
 
 def _joined(
