@@ -34,7 +34,7 @@ def test_no_number_that_is_none_reaches_a_verb(verb: Verb, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("limit", ["inf", "1e300", "0", "-1"])
-@pytest.mark.parametrize("name", ["place-layers", "choose", "share"])
+@pytest.mark.parametrize("name", ["place-layers", "choose", "share", "refine"])
 def test_a_time_limit_that_nobody_can_wait_for_is_refused(
     name: str, limit: str, tmp_path: Path
 ) -> None:
