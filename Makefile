@@ -111,6 +111,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.quantized_models --seconds $(SECONDS) --keep build/fuzz/quantized
 	$(BIN)/python -m tests.fuzz.documents --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.hostile_models --seconds $(SECONDS) --keep build/fuzz/hostile
+	$(BIN)/python -m tests.fuzz.odd_options --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.teams_against_brute_force --seconds $(SECONDS)

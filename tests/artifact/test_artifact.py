@@ -404,3 +404,18 @@ def test_a_library_that_the_manifest_does_not_vouch_for_is_refused(copied):
     (copied / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ArtifactError, match=r"'files' lacks 'big\.so'"):
         th.load(copied)
+
+
+def test_a_kernel_that_is_not_there_cannot_write_on_the_terminal(copied):
+    """Its name in plan.json is the author's text; C++ quotes it."""
+    path = copied / "partition" / "plan.json"
+    plan = json.loads(path.read_text())
+    step = next(step for step in plan["steps"] if step.get("calls"))
+    step["calls"][0]["kernel"] = "\x1b[31mred"
+    path.write_text(json.dumps(plan))
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["files"]["partition/plan.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=r"no kernel '\\x1b\[31mred'") as refused:
+        th.load(copied)
+    assert str(refused.value).isprintable()

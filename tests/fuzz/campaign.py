@@ -62,6 +62,7 @@ HARNESSES = (
     Harness("cluster_losses", 20),
     Harness("shared_cache", 10),
     Harness("signals", 300),
+    Harness("odd_options", 300),
     Harness("in_bounds", 40),
     Harness("onnx_models", 300, ("--build",)),
     Harness("quantized_models", 100),

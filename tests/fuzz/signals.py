@@ -107,8 +107,8 @@ def run_trial(trial: Trial, inputs: Path, port: int = 0) -> Outcome:
             took = _signal(process, trial)
         status = process.returncode
         said = (place / "err").read_text(errors="replace")
-        faults = [*_status_faults(trial, status, took), *_words(said)]
-        faults += _left(work, temporary, cache)
+        faults = [*_status_faults(trial, status, took), *bad_words(said)]
+        faults += left_behind(work, temporary, cache)
         if not eventually(lambda: not _processes(mark), PATIENCE):
             faults.append(f"left: {_processes(mark)}")
             _kill(mark)
@@ -156,13 +156,13 @@ def _status_faults(trial: Trial, status: int, took: float) -> Iterator[str]:
         yield f"it ended {took:.1f} s after the signal"
 
 
-def _words(said: str) -> Iterator[str]:
+def bad_words(said: str) -> Iterator[str]:
     for words in _BAD_WORDS:
         if words in said:
             yield f"it said {words!r}"
 
 
-def _left(work: Path, temporary: Path, cache: Path) -> Iterator[str]:
+def left_behind(work: Path, temporary: Path, cache: Path) -> Iterator[str]:
     if left := sorted({path.name for path in temporary.iterdir()} - _OTHERS):
         yield f"temporary files: {left}"
     for path in work.iterdir():

@@ -6,11 +6,15 @@ take. `tests/cli/test_main.py` compares these lines with the verbs' own first on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
+
+from tvm_hetero.errors import UsageError
 
 VERBS = {
     "devices": "List the devices of this machine.",
@@ -44,6 +48,19 @@ VERBS = {
 }
 
 
+class Verb(TyperCommand):
+    """A verb, whose numbers are some: 'nan' is within all limits that an option may have."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, or refuse what is no number."""
+        for parameter in self.params:
+            given = ctx.params.get(parameter.name)
+            for each in given if isinstance(given, list | tuple) else [given]:
+                if isinstance(each, float) and math.isnan(each):
+                    raise UsageError(f"{parameter.opts[-1]} {each}: expected a number")
+        return super().invoke(ctx)
+
+
 class VerbTable(MutableMapping[str, Any]):
     """A group's commands by name, in the order of the help; each is made when it is looked up."""
 
@@ -75,5 +92,5 @@ def load_verb(name: str) -> Any:
     function = name.replace("-", "_")
     module = import_module(f"tvm_hetero.cli.verbs.{function}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name)(getattr(module, function))
+    app.command(name, cls=Verb)(getattr(module, function))
     return typer.main.get_command(app)

@@ -17,6 +17,7 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tvm_hetero.errors import DeadlineError, NumericsError, RunError
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from tvm_hetero.executor.native import NativeExecutor
@@ -52,6 +53,9 @@ _KINDS: dict[str, type[Exception]] = {
 # What an exception of C++ is in Python.
 THROWN = (RuntimeError, ValueError, TypeError, IndexError)
 
+
+# Characters of an error; as in src/support/printable_errors.cc.
+_LONGEST = 2000
 
 # How the errors begin that runs meet as the interpreter ends.
 _ENDINGS = ("closed", "the executor is closed", "the interpreter is ending")
@@ -107,8 +111,8 @@ def call_for_list(function: Callable[..., Any], *arguments: Any) -> list[Any]:
 
 
 def ours(error: Exception) -> Exception:
-    """What we raise in the place of an error of C++."""
-    text = str(error)
+    """What we raise in the place of an error of C++; names of a plan are its author's text."""
+    text = printable(error, _LONGEST)
     kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
     return _KINDS.get(kind, RunError)(text)
 

@@ -10,7 +10,6 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.errors import UsageError
 
 
 def choose(
@@ -42,9 +41,9 @@ def choose(
     from tvm_hetero.report.planning.choice_page import choice_page
     from tvm_hetero.solvers import Deadline
     from tvm_hetero.solvers.core.deadline import check_left
+    from tvm_hetero.solvers.core.options import check_seconds
 
-    if not time_limit > 0:
-        raise UsageError(f"--time-limit {time_limit:g}: expected seconds above 0")
+    check_seconds(time_limit, f"--time-limit {time_limit:g}: ")
     ends = Deadline.after(time_limit)
     options.check_writable(html, "--html")
     steps = Steps(quiet=json_output)

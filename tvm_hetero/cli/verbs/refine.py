@@ -40,8 +40,10 @@ def refine(
     from tvm_hetero.artifact.read import load_artifact
     from tvm_hetero.pipeline.refine import refine as refine_plan
     from tvm_hetero.report.schedule.text import schedule_text
+    from tvm_hetero.solvers.core.options import check_seconds
     from tvm_hetero.util.untrusted_names import printable
 
+    check_seconds(time_limit, f"--time-limit {time_limit:g}: ")
     output = artifact if output is None else output
     options.check_writable(output, folder=True)
     steps = Steps(quiet=json_output)

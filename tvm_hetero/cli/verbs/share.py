@@ -10,7 +10,6 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.errors import UsageError
 
 
 def share(
@@ -40,9 +39,9 @@ def share(
     from tvm_hetero.report.planning.sharing import describe_day_search, sharing_dict, sharing_text
     from tvm_hetero.report.planning.sharing_page import sharing_page
     from tvm_hetero.solvers import Deadline
+    from tvm_hetero.solvers.core.options import check_seconds
 
-    if not time_limit > 0:
-        raise UsageError(f"--time-limit {time_limit:g}: expected seconds above 0")
+    check_seconds(time_limit, f"--time-limit {time_limit:g}: ")
     ends = Deadline.after(time_limit)
     options.check_writable(html, "--html")
     steps = Steps(quiet=json_output)

@@ -16,8 +16,8 @@ from tvm.relax.frontend.onnx import onnx_frontend  # noqa: F401  (loaded here, a
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import microsoft, quantized  # noqa: F401  (register rewriters)
 from tvm_hetero.frontends.onnx.conversion.convert import convert_graph
+from tvm_hetero.frontends.onnx.conversion.memory_files import MemoryFiles
 from tvm_hetero.frontends.onnx.conversion.registry import converted_operators
-from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
 from tvm_hetero.frontends.onnx.expansion.walk import expand_graph
 from tvm_hetero.frontends.onnx.identity_removal import no_training
 from tvm_hetero.frontends.onnx.index_ranges import index_ranges
@@ -43,7 +43,7 @@ def import_graph(
     name: str,
     random_weights: int | None,
     limits: OnnxLimits,
-    weights: WeightFile | None = None,
+    weights: MemoryFiles | None = None,
 ) -> tvm.IRModule:
     """Import a model, which is changed; parameters and errors as of `importer.import_checked`.
 

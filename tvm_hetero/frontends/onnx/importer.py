@@ -142,8 +142,8 @@ def _import_model(
 ) -> tvm.ir.IRModule:
     """Import a model after `settle` has changed it, both in a child; as :func:`import_checked`."""
     # Converters are kernels' neighbours: TVM is loaded with them, only now, and not in the child.
+    from tvm_hetero.frontends.onnx.conversion.memory_files import MemoryFiles
     from tvm_hetero.frontends.onnx.conversion.module_answer import pack_module, unpack_module
-    from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
     from tvm_hetero.frontends.onnx.graph_import import import_graph
 
     def work() -> list[Section]:
@@ -155,7 +155,7 @@ def _import_model(
     if is_isolated():
         settle()
         return import_graph(model, name, random_weights, limits)
-    with closing(WeightFile()) as weights:
+    with closing(MemoryFiles()) as weights:
         sections = run_isolated(work, model, limits, draws=random_weights is not None)
         try:
             return unpack_module(sections, weights.mapped())

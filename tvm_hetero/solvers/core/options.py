@@ -18,6 +18,8 @@ BOUND_SHARE = 0.1
 # And at most, about, s.
 MOST_ASIDE = 4.0
 BACKENDS = ("auto", "highs", "scip", "gurobi")
+# A century is enough, and the work that is counted for it is still a number of 64 bits.
+MOST_SECONDS = 3e9
 SYMMETRIES = ("time", "tasks", "batches", "none")
 
 
@@ -98,8 +100,7 @@ class Options:
         return value - bound <= max(self.gap, OPTIMAL_GAP) * value
 
     def __post_init__(self) -> None:
-        if not self.time_limit > 0:
-            raise UsageError(f"time limit: expected seconds above 0, got {self.time_limit}")
+        check_seconds(self.time_limit, "time limit: ", f", got {self.time_limit}")
         if self.deadline is not None and not self.deadline >= 0:
             raise UsageError(f"deadline: expected seconds, 0 or more, got {self.deadline}")
         if not callable(self.clock):
@@ -119,6 +120,19 @@ class Options:
         ):
             if given not in known:
                 raise UsageError(f"{what}: expected one of {', '.join(known)}, got {given!r}")
+
+
+def check_seconds(time_limit: float, before: str, after: str = "") -> None:
+    """Refuse a time limit that is none; `before` and `after` say what was given.
+
+    Raises
+    ------
+    UsageError
+        It is not above 0, or beyond all that anyone can wait.
+    """
+    if not 0 < time_limit <= MOST_SECONDS:
+        most = "" if not time_limit > 0 else f" and at most {MOST_SECONDS:g}"
+        raise UsageError(f"{before}expected seconds above 0{most}{after}")
 
 
 def make_schedule(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -16,19 +18,20 @@ from tvm_ffi import structural_equal
 from tests.frontends.onnx.running import typed_model
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
+from tvm_hetero.frontends.onnx.conversion import memory_files
+from tvm_hetero.frontends.onnx.conversion.memory_files import MemoryFiles
 from tvm_hetero.frontends.onnx.conversion.module_answer import pack_module, unpack_module
-from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
 from tvm_hetero.frontends.onnx.graph_import import import_graph
 from tvm_hetero.frontends.onnx.model.limits import DEFAULT_LIMITS
 
 
 @pytest.fixture
-def file() -> Iterator[WeightFile]:
-    with closing(WeightFile()) as made:
+def file() -> Iterator[MemoryFiles]:
+    with closing(MemoryFiles()) as made:
         yield made
 
 
-def test_it_is_the_same_and_each_parameter_needs_its_weight(file: WeightFile) -> None:
+def test_it_is_the_same_and_each_parameter_needs_its_weight(file: MemoryFiles) -> None:
     weight = np.random.default_rng(0).standard_normal((48, 40)).astype(np.float32)
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     module = from_onnx(typed_model([node], {"x": weight[:3, :].T}, {"w": weight[:3]}))
@@ -43,7 +46,9 @@ def test_it_is_the_same_and_each_parameter_needs_its_weight(file: WeightFile) ->
         unpack_module(sent, file.mapped())
 
 
-def test_large_weights_come_back_through_the_file_and_nothing_else_does(file: WeightFile) -> None:
+def test_large_weights_come_back_through_the_file_and_nothing_else_does(
+    file: MemoryFiles,
+) -> None:
     weights = np.random.default_rng(0).standard_normal((2, 300, 300)).astype(np.float32)
     names = ("x", "v", "w")
     nodes = [helper.make_node("MatMul", ["x", "v"], ["t"]),
@@ -56,31 +61,64 @@ def test_large_weights_come_back_through_the_file_and_nothing_else_does(file: We
     assert len(sections) == 2 and len(origins) == 2
     assert structural_equal(unpack_module(sections, file.mapped()), from_onnx(model))
     # What says that it lies elsewhere, or is not all there, is refused.
-    for start in (-1, 4, 1 << 40, 1 << 70, "0", 4096 * 1000):
-        lying = json.dumps([{**origins[0], "start": start}, origins[1]]).encode()
+    starts = [(0, start) for start in (-1, 4, 1 << 40, 1 << 70, "0", 4096 * 1000)]
+    for place in (*starts, 0, (0,), ("0", 0), (-1, 0), (1, 0), (1 << 40, 0), (1 << 70, 0)):
+        lying = json.dumps([{**origins[0], "place": place}, origins[1]]).encode()
         with pytest.raises(ModelError, match="is no module"):
             unpack_module([lying, *sections[1:]], file.mapped())
     with pytest.raises(PermissionError):  # by a child that lives still
         file.clear()
-    file_of_none = WeightFile()
+    file_of_none = MemoryFiles()
     with closing(file_of_none), pytest.raises(ModelError, match="is no module"):
         unpack_module(sections, file_of_none.mapped())
 
 
 def test_a_file_keeps_every_type_and_what_was_mapped_outlives_it() -> None:
-    with closing(WeightFile()) as file:
+    with closing(MemoryFiles()) as file:
         numbers = np.arange(1 << 19) % 100
         arrays = [numbers.astype(kind) for kind in ("int64", "float16", "bool", "uint8")]
         arrays.append(arrays[0].reshape(-1, 2).T)  # not contiguous
         tensors = [file.tensor(array) for array in arrays]
-        assert all(file.start_of(tensor) is not None for tensor in tensors)
+        assert all(file.place_of(tensor) is not None for tensor in tensors)
         small = file.tensor(np.zeros(3))
-        assert file.start_of(small) is None
+        assert file.place_of(small) is None
         packed = file.tensor(numbers.astype(ml_dtypes.bfloat16))  # no type of NumPy's own
-        assert (str(packed.dtype), file.start_of(packed)) == ("bfloat16", None)
+        assert (str(packed.dtype), file.place_of(packed)) == ("bfloat16", None)
         mapped = file.mapped()
     for array, tensor in zip(arrays, tensors, strict=True):
         np.testing.assert_array_equal(tensor.numpy(), array)
         assert str(tensor.dtype) == array.dtype.name
-    np.testing.assert_array_equal(np.frombuffer(mapped, np.int64, 1 << 19), arrays[0])
+    np.testing.assert_array_equal(np.frombuffer(mapped[0], np.int64, 1 << 19), arrays[0])
     assert isinstance(tensors[0], tvm.runtime.Tensor)
+
+
+def test_what_is_kept_of_a_large_model_keeps_little_besides_itself() -> None:
+    """An embedding that is used as it is kept the weights of all layers in memory."""
+    with closing(MemoryFiles()) as files:
+        layer = np.zeros(1 << 20)
+        places = [files.place_of(files.tensor(layer)) for _ in range(40)]
+        sizes = [len(each) for each in files.mapped()]
+    used = [size for size in sizes if size]
+    assert sum(used) == 40 * layer.nbytes and None not in places
+    assert len(used) == len({place[0] for place in places if place}) >= 8
+    for before, size in zip(np.cumsum([0, *used]), used, strict=False):
+        assert size <= max(2 * layer.nbytes, layer.nbytes + int(before + size) // 8)
+
+
+def test_the_last_file_takes_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_files, "_FILES", 2)
+    monkeypatch.setattr(memory_files, "_LEAST", 1)
+    with closing(MemoryFiles()) as files:
+        tensors = [files.tensor(np.full(1 << 16, n)) for n in range(4)]
+        assert [files.place_of(t) for t in tensors] == [(0, 0), (1, 0), (1, 1 << 19), (1, 1 << 20)]
+
+
+def test_where_few_files_may_be_open_there_are_fewer() -> None:
+    used = len(os.listdir("/proc/self/fd"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 20, limits[1]))
+    try:
+        with closing(MemoryFiles()) as files:
+            assert 2 <= len(files.mapped()) <= 12
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from tests.frontends.onnx.expansion.test_walk import X, branch, expanded, operators, same
 from tests.frontends.onnx.models import make, run, value
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion import control_flow
+from tvm_hetero.frontends.onnx.expansion.loop_steps import count_nodes, scalar
 
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
 
@@ -199,6 +200,86 @@ def test_a_loop_too_long_is_refused_before_its_first_step(
         expanded(endless(trips, depth))
 
 
+def ended(kind: str, bound: int, trips: int | None = None) -> ModelProto:
+    """A loop of Relus; `kind` says what its condition is made of."""
+    true = numpy_helper.from_array(np.array(True), "t")
+    limit = helper.make_node("Constant", [], ["limit"], value_int=bound)
+    made = {
+        "a constant": [helper.make_node("Constant", [], ["e"], value=true)],
+        "an initializer": [helper.make_node("Identity", ["t"], ["e"])],
+        "a name around it": [helper.make_node("And", ["go", "c"], ["e"])],
+        "the step": [limit, helper.make_node("Less", ["i", "limit"], ["e"])],
+        "another type": [
+            helper.make_node("Cast", ["i"], ["f"], to=1),
+            helper.make_node("Constant", [], ["limit"], value_float=float(bound)),
+            helper.make_node("Greater", ["f", "limit"], ["g"]),
+            helper.make_node("Not", ["g"], ["e"]),
+        ],
+        "a counter": [
+            limit,
+            helper.make_node("Add", ["one", "k"], ["k_out"]),
+            helper.make_node("Unsqueeze", ["k_out", "zeros"], ["k1"]),
+            helper.make_node("Less", ["k1", "limit"], ["e"]),
+        ],
+        "a countdown": [
+            helper.make_node("Sub", ["k", "one"], ["k_out"]),
+            helper.make_node("Greater", ["k_out", "minus"], ["e"]),
+        ],
+    }[kind]
+    counts = any("k_out" in node.output for node in made)
+    last = [] if counts else [helper.make_node("Identity", ["k"], ["k_out"])]
+    body = helper.make_graph(
+        [*made, *last, helper.make_node("Relu", ["s"], ["r"])],
+        "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("s", [2, 3]), value("k", [], INT64)],
+        [value("e", None, BOOL), value("r", [2, 3]), value("k_out", [], INT64)],
+        [true],
+    )
+    constants = {"n": np.array(trips or 0), "go": np.array(True), "zero": np.array(0),
+                 "one": np.array(1), "zeros": np.array([0]), "minus": np.array(-bound)}  # fmt: skip
+    loop = helper.make_node("Loop", ["" if trips is None else "n", "go", "x", "zero"],
+                            ["y", "count"], body=body)  # fmt: skip
+    return make([loop], {"x": [2, 3]}, ["y"], constants)
+
+
+ENDLESS = ("a constant", "an initializer", "a name around it")
+COUNTED = ("the step", "another type", "a counter", "a countdown")
+
+
+@pytest.mark.parametrize("trips", [None, 2**40])
+@pytest.mark.parametrize("kind", [*ENDLESS, *COUNTED])
+def test_a_condition_that_holds_too_long_is_seen_before_the_first_step(
+    kind: str, trips: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took 24 s on an idle machine to grow past the limit."""
+    monkeypatch.setattr(control_flow, "_goes_on", lambda r, step: pytest.fail("it has begun"))
+    with pytest.raises(ModelError, match=r"its steps would make \d+ nodes or more"):
+        expanded(ended(kind, 2**40, trips))
+
+
+@pytest.mark.parametrize("trips", [None, 3, 9, 80])
+@pytest.mark.parametrize("bound", [-1, 0, 5, 70])
+@pytest.mark.parametrize("kind", COUNTED)
+def test_steps_are_counted_ahead_as_they_come(kind: str, bound: int, trips: int | None) -> None:
+    model = ended(kind, bound, trips)
+    loop = model.graph.node[0]
+    known = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    met = count_nodes(loop, lambda name: scalar(known[name]) if name in known else None, 10**6)
+    nodes = 1 + len(loop.attribute[0].g.node)
+    assert (met - 1) % nodes == 0
+    assert (met - 1) // nodes == operators(expanded(model)).count("Relu")
+
+
+def test_a_condition_on_data_is_not_counted_ahead() -> None:
+    model = ended("the step", 2**40)
+    body = model.graph.node[0].attribute[0].g
+    body.node[1].CopyFrom(helper.make_node("ReduceMax", ["s"], ["m"], keepdims=0))
+    body.node.insert(2, helper.make_node("Less", ["m", "one_half"], ["e"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "one_half"))
+    with pytest.raises(ModelError, match=r"goes on \(at step 1\)"):
+        expanded(model)
+
+
 def test_short_loops_in_loops_are_still_unrolled() -> None:
     assert operators(same(endless(3, 2), X)).count("Relu") == 9
 
@@ -232,3 +313,17 @@ def test_steps_that_are_no_whole_number_are_refused(trips: float) -> None:
     with pytest.raises(ModelError) as refused:
         expanded(endless(trips))
     assert "fault of tvm_hetero" not in str(refused.value)
+
+
+@pytest.mark.parametrize("length", [10**6, 2**40])
+def test_a_scan_or_a_sequence_too_long_is_refused_before_its_first_step(length: int) -> None:
+    """It grew until the child was out of time, and the file was said to be damaged."""
+    body = helper.make_graph([helper.make_node("Relu", ["xi"], ["o"])], "body",
+                             [value("xi", [1])], [value("o", [1])])  # fmt: skip
+    scan = helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1)
+    split = [helper.make_node("SplitToSequence", ["x"], ["s"]),
+             helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)]  # fmt: skip
+    sized = [helper.make_node("SplitToSequence", ["x", "one"], ["s"]), split[1]]
+    for nodes in ([scan], split, sized):
+        with pytest.raises(ModelError, match=r"would make \d+ nodes or more"):
+            expanded(make(nodes, {"x": [length, 1]}, ["y"], {"one": np.array(1)}))

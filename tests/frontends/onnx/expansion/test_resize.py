@@ -170,3 +170,12 @@ def test_a_mode_that_onnx_does_not_know_is_refused_by_name() -> None:
     model = typed_model([resized("y", "twice", mode="lanczos")], {"x": X}, {**SCALES, **ROI}, 19)
     with pytest.raises(ModelError, match=r"\(Resize\) has mode = 'lanczos'; one of cubic, linear"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_nothing_cannot_be_made_larger(mode: str) -> None:
+    """It was a ZeroDivisionError of ours (tests.fuzz.hostile_models, seed 1795830866)."""
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode)
+    model = make([node], {"x": [1, 0, 3]}, ["y"], {"sizes": np.array([1, 4, 3])}, opset=19)
+    with pytest.raises(ModelError, match=r"\(Resize\) makes 4 elements of axis 1, which has none"):
+        from_onnx(model)

@@ -96,7 +96,13 @@ def test_a_loop_that_would_not_end_is_refused() -> None:
 def test_a_loop_whose_steps_cannot_be_counted_ahead_grows_to_the_limit() -> None:
     model = loop(2**40)
     body = model.graph.node[0].attribute[0].g
-    turns = [helper.make_node("Not", ["c"], ["d"]), helper.make_node("Not", ["d"], ["c_out"])]
+    turns = [
+        helper.make_node("Shape", ["s"], ["d"]),
+        helper.make_node("ReduceMax", ["d"], ["e"], keepdims=0),
+        helper.make_node("Less", ["i", "n"], ["f"]),
+        helper.make_node("Cast", ["e"], ["g"], to=9),
+        helper.make_node("And", ["f", "g"], ["c_out"]),
+    ]
     kept = [*turns, *body.node[1:]]
     del body.node[:]
     body.node.extend(kept)

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     import tvm
     from tvm import relax
 
-    from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
+    from tvm_hetero.frontends.onnx.conversion.memory_files import MemoryFiles
 
 
 def convert_graph(
     graph: OnnxGraph,
-    weights: WeightFile | None = None,
+    weights: MemoryFiles | None = None,
 ) -> tvm.ir.IRModule:
     """Return the Relax module of a graph.
 
@@ -60,7 +60,7 @@ def convert_graph(
     ----------
     graph : OnnxGraph
         Expanded: each operator of it is converted by us or by TVM.
-    weights : WeightFile, optional
+    weights : MemoryFiles, optional
         Where its large constants go; by default they are copied into tensors of TVM's.
 
     Raises
@@ -80,7 +80,7 @@ class _Conversions:
     above 2 GiB.  (Private names of it are used: TVM is pinned.)
     """
 
-    def __init__(self, graph: OnnxGraph, weights: WeightFile | None) -> None:
+    def __init__(self, graph: OnnxGraph, weights: MemoryFiles | None) -> None:
         from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
         self.graph, self.weights = graph, weights

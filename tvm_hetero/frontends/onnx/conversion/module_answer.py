@@ -2,9 +2,9 @@
 
 TVM writes constants as text, which takes longer than all the rest. So each large one is a parameter
 of ``main`` on the way, behind the model's own. The parent binds it again to the bytes that the
-child has put into the file of weights, or sends.
+child has put into the files of weights, or sends.
 
-Sections: JSON of the weights (type, shape, and where they begin in that file, if they are there),
+Sections: JSON of the weights (type, shape, and in which file they begin where, if in any),
 the module's JSON, the bytes of those weights that are not.
 """
 
@@ -24,7 +24,7 @@ from tvm.ir import GenericConst
 from tvm_ffi.serialization import from_json_graph_str
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.conversion.weight_file import WeightFile
+from tvm_hetero.frontends.onnx.conversion.memory_files import MemoryFiles
 from tvm_hetero.processes.forked_child import Section
 
 _LARGE = 1024
@@ -35,14 +35,14 @@ _SPOILT = (
 """What an answer raises that is not as a child of ours makes it."""
 
 
-def pack_module(module: tvm.IRModule, file: WeightFile) -> list[Section]:
+def pack_module(module: tvm.IRModule, files: MemoryFiles) -> list[Section]:
     """Return a module as sections.
 
     Parameters
     ----------
     module : IRModule
         As an import makes it.
-    file : WeightFile
+    files : MemoryFiles
         Where some of its constants are already.
     """
     weights: list[tuple[relax.Var, GenericConst]] = []
@@ -65,22 +65,22 @@ def pack_module(module: tvm.IRModule, file: WeightFile) -> list[Section]:
     origins: list[dict[str, Any]] = []
     sent: list[Section] = []
     for _, constant in weights:
-        array, start = _view(constant.value), file.start_of(constant.value)
-        origins.append({"dtype": array.dtype.name, "shape": array.shape, "start": start})
-        if start is None:
+        array, place = _view(constant.value), files.place_of(constant.value)
+        origins.append({"dtype": array.dtype.name, "shape": array.shape, "place": place})
+        if place is None:
             sent.append(array.reshape(-1).view(np.uint8).data)
     return [json.dumps(origins).encode(), text.encode(), *sent]
 
 
-def unpack_module(sections: Sequence[Section], file: memoryview) -> tvm.IRModule:
+def unpack_module(sections: Sequence[Section], files: Sequence[memoryview]) -> tvm.IRModule:
     """Return the module of sections, with its weights as constants.
 
     Parameters
     ----------
     sections : sequence of bytes
         As of `pack_module`.
-    file : memoryview
-        What is in the file of weights.
+    files : sequence of memoryview
+        What is in each file of weights.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def unpack_module(sections: Sequence[Section], file: memoryview) -> tvm.IRModule
         # Not `tvm.ir.load_json`: it looks through the text for what older TVMs wrote, which takes
         # five times as long as reading it (DenseNet-121: 0.07 s of 0.09).
         module = from_json_graph_str(bytes(sections[1]).decode())
-        arrays = _arrays(origins, sections[2:], file)
+        arrays = _arrays(origins, sections[2:], files)
         parameters = list(module["main"].params)[-len(arrays) :] if arrays else []
         if len(parameters) != len(arrays):
             raise ValueError(f"{len(arrays)} weights for {len(parameters)} parameters")
@@ -114,24 +114,30 @@ def _is_written(constant: GenericConst) -> bool:
 
 
 def _arrays(
-    origins: Sequence[Mapping[str, Any]], sent: Sequence[Section], file: memoryview
+    origins: Sequence[Mapping[str, Any]], sent: Sequence[Section], files: Sequence[memoryview]
 ) -> list[np.ndarray[Any, Any]]:
     """Return each weight, as the child says that it is."""
     rest = iter(sent)
     return [
-        _read(next(rest), 0, origin)
-        if origin["start"] is None
-        else _read(file, origin["start"], origin)
+        _read(next(rest), 0, origin) if origin["place"] is None else _read_file(files, origin)
         for origin in origins
     ]
+
+
+def _read_file(files: Sequence[memoryview], origin: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Return the weight that begins somewhere in a file."""
+    file, start = origin["place"]
+    if file < 0:
+        raise ValueError(f"a weight is in file {file}")
+    if start % mmap.PAGESIZE:  # TVM's kernels read it where it lies
+        raise ValueError(f"a weight begins at byte {start}, within a page")
+    return _read(files[file], start, origin)
 
 
 def _read(given: Section, start: int, origin: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """Return the weight that begins somewhere in some bytes."""
     dtype, shape = np.dtype(origin["dtype"]), tuple(origin["shape"])
     count = math.prod(shape)
-    if start % mmap.PAGESIZE:  # TVM's kernels read it where it lies
-        raise ValueError(f"a weight begins at byte {start}, within a page")
     # NumPy takes no view of nothing.
     flat = np.frombuffer(given, dtype, count, start) if count else np.empty(0, dtype)
     return flat.reshape(shape)

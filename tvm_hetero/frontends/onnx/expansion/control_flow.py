@@ -13,9 +13,11 @@ stacked.
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import GraphProto, NodeProto
+import math
 
+import numpy as np
+
+from tvm_hetero.frontends.onnx.expansion.loop_steps import count_nodes, scalar
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.util.untrusted_names import printable
@@ -72,7 +74,8 @@ def rewrite_loop(r: Rewriting) -> bool:
     """Begin to unroll."""
     trips, condition = r.operand(0), r.operand(1)
     body = r.attribute("body")
-    r.afford_nodes(_nodes_of(r, r.node), "is unrolled; its steps")
+    count = count_nodes(r.node, lambda name: _known(r, name), r.most_nodes)
+    r.afford_nodes(count, "is unrolled; its steps")
     carried = len(body.input) - 2
     scans = len(body.output) - 1 - carried
     loop = r.node.name or next(filter(None, r.outputs), "loop")
@@ -90,36 +93,11 @@ def rewrite_loop(r: Rewriting) -> bool:
     return True
 
 
-def _nodes_of(r: Rewriting, node: NodeProto, hidden: frozenset[str] = frozenset()) -> int:
-    """Return how many nodes are met for a node at least, loops in loops counted.
-
-    A file of 200 bytes can ask for 2^62 steps, and takes half a minute to grow past the limit.
-    Names that a loop around it has of its own are `hidden`: the graph's are others.
-    """
-    body = next((a.g for a in node.attribute if a.name == "body"), None)
-    if node.op_type != "Loop" or body is None:
-        return 1
-    # The rest of the loop is a node of each step, too.
-    steps = 0 if hidden & set(node.input[:2]) else _sure_steps(r, node, body)
-    hidden |= {given.name for given in (*body.input, *body.initializer)}
-    hidden |= {name for each in body.node for name in each.output}
-    return 1 + steps * (1 + sum(_nodes_of(r, each, hidden) for each in body.node))
-
-
-def _sure_steps(r: Rewriting, loop: NodeProto, body: GraphProto) -> int:
-    """Return how many steps a loop has in any case; 0 where a condition may end it."""
-    given = [*loop.input, "", ""]
-    trips = r.array(given[0]) if given[0] else None
-    begins = r.array(given[1]) if given[1] else np.array(True)
-    if trips is None or trips.size != 1 or trips.dtype.kind not in "iu":
-        return 0  # or refused where it is looked at
-    if begins is None or not begins.all():
-        return 0
-    same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
-    condition = body.output[0].name
-    for _ in range(len(same)):
-        condition = same.get(condition, condition)
-    return max(0, int(trips.item())) if condition == body.input[1].name else 0
+def _known(r: Rewriting, name: str) -> np.ndarray | None:
+    """Return the one number that a value is, if it is a constant and one number."""
+    known = r.is_shaped(name) and math.prod(r.dims(name)) == 1
+    found = r.array(name) if known else None
+    return None if found is None else scalar(found)
 
 
 def _name_step(r: Rewriting, loop: str, step: int) -> None:

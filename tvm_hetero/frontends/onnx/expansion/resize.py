@@ -77,6 +77,9 @@ def _axes(r: Rewriting, mode: str) -> dict[int, ResizedAxis]:
         roi = r.constant_of(1, "region").astype(np.float64)
     if not len(scales) == len(sizes) == len(chosen) == len(roi) // 2:
         r.refuse(f"has {len(scales)} scales or sizes for {len(chosen)} axes")
+    for d, size in zip(chosen, sizes, strict=True):
+        if not dims[d] and size:
+            r.refuse(f"makes {int(size)} elements of axis {d}, which has none")
     return {
         d: ResizedAxis(dims[d], int(size), float(scale), (float(start), float(end)))
         for d, size, scale, start, end in zip(
@@ -93,7 +96,8 @@ def _scales_and_sizes(r: Rewriting, lengths: list[int]) -> tuple[np.ndarray, np.
         # In float32, where 3 x 5/3 is 5.
         return scales, np.floor(old.astype(np.float32) * scales).astype(np.int64)
     sizes = r.constant_of(3, "sizes")
-    scales = sizes / old
+    with np.errstate(divide="ignore", invalid="ignore"):  # of nothing, which is refused
+        scales = sizes / old
     policy = r.attribute("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return scales, sizes
@@ -142,7 +146,8 @@ def _nearest(r: Rewriting, axes: Mapping[int, ResizedAxis], mode: str) -> bool:
 def _repeats(axes: Mapping[int, ResizedAxis], places: Mapping[int, np.ndarray]) -> bool:
     """Whether each element is repeated a whole number of times."""
     return all(
-        axis.size % axis.length == 0
+        axis.length > 0
+        and axis.size % axis.length == 0
         and np.array_equal(places[d], np.arange(axis.size) // (axis.size // axis.length))
         for d, axis in axes.items()
     )

@@ -253,11 +253,16 @@ class Rewriting:
         self._graph.constants[name] = array
         return name
 
+    @property
+    def most_nodes(self) -> int:
+        """How many nodes the model may become, those that go again counted."""
+        return self._graph.most_met
+
     def afford_nodes(self, count: int, why: str) -> None:
         """Refuse the node if it would become so many; asked before the first is made."""
-        if count > self._graph.most_met:
+        if count > self.most_nodes:
             self.refuse(
-                f"{why} would make {count} nodes, more than {self._graph.most_met}; "
+                f"{why} would make {count} nodes or more, and there may be {self.most_nodes}; "
                 "export the model for fewer steps"
             )
 

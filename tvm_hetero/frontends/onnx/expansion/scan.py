@@ -25,6 +25,7 @@ def rewrite_scan(r: Rewriting) -> bool:
     if len(steps) != 1:
         r.refuse(f"scans operands of {sorted(steps)} steps at once")
     length = steps.pop()
+    r.afford_nodes(length * (count + len(body.node)), "is unrolled; its steps")
     columns: list[list[str]] = [[] for _ in r.outputs[carried:]]
     for step in range(length):
         slices = _slices(r, scanned, axes, step, length)

@@ -85,6 +85,8 @@ def rewrite_split(r: Rewriting) -> bool:
     dims = r.dims(r.inputs[0])
     axis = checked_axis(r.refuse, int(r.attribute("axis", 0)), len(dims))
     single = not r.operand(1)
+    if single:
+        r.afford_nodes(dims[axis], "cuts a tensor; its pieces")
     sizes = [1] * dims[axis] if single else _sizes(r, dims[axis])
     ends = np.cumsum([0, *sizes])
     pieces = [_slice(r, axis, int(start), int(end)) for start, end in pairwise(ends)]
@@ -99,6 +101,7 @@ def rewrite_split(r: Rewriting) -> bool:
 def rewrite_map(r: Rewriting) -> bool:
     """Apply a graph to the elements of sequences, one step after another."""
     body, length = r.attribute("body"), len(_elements(r))
+    r.afford_nodes(length * len(body.node), "applies a graph; its steps")
     made: list[list[str]] = [[] for _ in r.outputs]
     for step in range(length):
         operands = [_mapped(r, name, step, length) for name in r.inputs]
@@ -182,6 +185,7 @@ def _sizes(r: Rewriting, length: int) -> list[int]:
     size = int(split)
     if size < 1:
         r.refuse(f"cuts into pieces of {size} elements")
+    r.afford_nodes(length // size, "cuts a tensor; its pieces")
     return [min(size, length - start) for start in range(0, length, size)]
 
 
