@@ -15,6 +15,7 @@ from asyncio import Future
 from collections.abc import Awaitable
 from types import TracebackType
 
+from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
 from tvm_hetero.serve.core.limits import Limits
@@ -171,6 +172,28 @@ class DoorStream(IOStream):
     @property
     def _is_in_lane(self) -> bool:
         return self.lane is not None and self.lane.is_busy
+
+    def _try_inline_read(self) -> None:
+        """Called by tornado when it begins to read. Where a head begins, what came already may be
+        the lane's; the socket is not tried: most clients have not sent their next request yet."""
+        if self.lane is None or self.closed() or not self._awaits_head:
+            super()._try_inline_read()
+        elif not self._read_buffer_size or self._is_taken():
+            self._add_io_state(IOLoop.READ)
+        else:
+            super()._try_inline_read()
+
+    def _is_taken(self) -> bool:
+        """Whether the lane takes what is in the buffer."""
+        if self.lane is None or self._read_buffer_size > self.read_chunk_size:
+            return False
+        data = self._consume(self._read_buffer_size)
+        if self.lane.take(data):
+            self._head_since = None  # that head has come
+            return True
+        self._read_buffer += data
+        self._read_buffer_size += len(data)
+        return False
 
     def _handle_read(self) -> None:
         """Called by tornado when there is something to read; with what begins a head, the lane is
