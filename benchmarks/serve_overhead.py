@@ -2,11 +2,12 @@
 
     python -m benchmarks.serve_overhead            writes results/serve_overhead.json
     python -m benchmarks.serve_overhead --models relu    that one; rows of the other are kept
-    python -m benchmarks.serve_overhead --small    ours alone, one tiny model, no file
+    python -m benchmarks.serve_overhead --small    ours and tornado, one tiny model, no file
 
 The same model is served by `tvm-hetero serve`, by FastAPI with ONNX Runtime, and by MLServer with
 ONNX Runtime, each in a process of its own on the same cores, asked in turns by the same client over
-one open connection. MLServer knows no binary tensors.
+one open connection. MLServer knows no binary tensors. `tornado` is a handler that takes the same
+bytes and has an answer of the same length: what HTTP alone costs under the server that we stand on.
 
     relu        one kernel of 16 numbers: all that is measured is the server
     squeezenet  150,528 numbers in, 1.5 MB as JSON, 0.6 MB as bytes
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> list[OverheadRow]:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each block")
     args = parser.parse_args(arguments)
     rounds, seconds = (1, 0.1) if args.small else (args.rounds, args.seconds)
-    names = ["ours"] if args.small else list(SERVERS)
+    names = ["ours", "tornado"] if args.small else list(SERVERS)
     print(f"{'model':<12}{'server':<10}{'form':<8}{'CPU us':>9}{'p50 us':>10}{'p99 us':>10}"
           f"{'+p50 us':>10}{'+p99 us':>10}{'req/s':>9}")  # fmt: skip
     rows = []
@@ -97,8 +98,8 @@ def measured(
     """All servers on one model, in turns."""
     x = input_of(files)
     threads = cores()
-    direct = {"ours": direct_run(files, x, seconds)}
-    if len(names) > 1:
+    direct = {"ours": direct_run(files, x, seconds), "tornado": (0.0, 0.0, 0.0)}
+    if {"fastapi", "mlserver"} & set(names):
         direct["others"] = direct_session(files, x, threads, seconds)
     rows: dict[tuple[str, str], OverheadRow] = {}
     with ExitStack() as stack:
@@ -115,7 +116,7 @@ def measured(
                     )
                     _measure(row, server, request, seconds)
     for row in rows.values():
-        _finish(row, direct["ours" if row.server == "ours" else "others"])
+        _finish(row, direct.get(row.server) or direct["others"])
     return list(rows.values())
 
 
@@ -148,8 +149,13 @@ def make_files(name: str, folder: Path, quick: bool) -> ServedFiles:
         command += ["--cost-model", "analytical", "--no-measure", "--time-limit", "1",
                     "--platform", str(folder / "platform.yaml")]  # fmt: skip
     subprocess.run(command, check=True, cwd=ROOT, capture_output=quick)
-    [info] = onnxruntime.InferenceSession(str(path)).get_inputs()
-    return ServedFiles(name, path, artifact, info.name, tuple(info.shape))
+    session = onnxruntime.InferenceSession(str(path))
+    [info], [made] = session.get_inputs(), session.run(None, _zeros(session))
+    return ServedFiles(name, path, artifact, info.name, tuple(info.shape), made.nbytes)
+
+
+def _zeros(session: onnxruntime.InferenceSession) -> dict[str, Any]:
+    return {each.name: np.zeros(each.shape, "float32") for each in session.get_inputs()}
 
 
 def line_of(row: OverheadRow) -> str:
