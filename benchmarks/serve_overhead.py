@@ -2,6 +2,7 @@
 
     python -m benchmarks.serve_overhead            writes results/serve_overhead.json
     python -m benchmarks.serve_overhead --models relu    that one; rows of the other are kept
+    python -m benchmarks.serve_overhead --folder F       models are built there once, and stay
     python -m benchmarks.serve_overhead --small    ours and tornado, one tiny model, no file
 
 The same model is served by `tvm-hetero serve`, by FastAPI with ONNX Runtime, and by MLServer with
@@ -72,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> list[OverheadRow]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="ours alone, one model, no file")
     parser.add_argument("--models", nargs="+", choices=NETWORKS, default=NETWORKS)
+    parser.add_argument("--folder", type=Path, default=None, help="where models are, or built")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each block")
     args = parser.parse_args(arguments)
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> list[OverheadRow]:
     rows = []
     with tempfile.TemporaryDirectory(prefix="serve_overhead") as folder:
         for model in (SMALL,) if args.small else args.models:
-            files = make_files(model, Path(folder), quick=args.small)
+            files = make_files(model, args.folder or Path(folder), quick=args.small)
             for row in measured(files, names, Path(folder), rounds, seconds):
                 rows.append(row)
                 print(line_of(row), flush=True)
@@ -139,7 +141,8 @@ def direct_session(
 
 
 def make_files(name: str, folder: Path, quick: bool) -> ServedFiles:
-    """A model as a file, and partitioned as a user would; quick: by made-up costs."""
+    """A model as a file, and partitioned as a user would, where it is not yet; quick: by made-up
+    costs."""
     model = MODELS[name]() if name in MODELS else make_model(name)
     path, artifact = folder / f"{name}.onnx", folder / f"{name}.hetero"
     onnx.save(model, path)
@@ -148,7 +151,8 @@ def make_files(name: str, folder: Path, quick: bool) -> ServedFiles:
         two_cpus().save(folder / "platform.yaml")
         command += ["--cost-model", "analytical", "--no-measure", "--time-limit", "1",
                     "--platform", str(folder / "platform.yaml")]  # fmt: skip
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=quick)
+    if not artifact.exists():
+        subprocess.run(command, check=True, cwd=ROOT, capture_output=quick)
     session = onnxruntime.InferenceSession(str(path))
     [info], [made] = session.get_inputs(), session.run(None, _zeros(session))
     return ServedFiles(name, path, artifact, info.name, tuple(info.shape), made.nbytes)
