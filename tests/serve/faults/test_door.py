@@ -186,6 +186,7 @@ def test_connections_are_limited_in_all_and_of_each_address():
         with RawSocket(server.address) as fourth:
             reply = fourth.reply()
             assert (reply.status, reply.headers["retry-after"]) == (429, "1")
+            assert reply.headers["tvm-hetero-reason"] == "connections"
             assert fourth.is_ended()
         held.pop().close()
         assert eventually(lambda: server.ask(lambda: server.server.connections) == 2)
