@@ -2,11 +2,13 @@
 
     python -m benchmarks.serve_overhead            writes results/serve_overhead.json
     python -m benchmarks.serve_overhead --models relu    that one; rows of the other are kept
-    python -m benchmarks.serve_overhead --small    ours alone, one tiny model, no file
+    python -m benchmarks.serve_overhead --folder F       models are built there once, and stay
+    python -m benchmarks.serve_overhead --small    ours and tornado, one tiny model, no file
 
 The same model is served by `tvm-hetero serve`, by FastAPI with ONNX Runtime, and by MLServer with
 ONNX Runtime, each in a process of its own on the same cores, asked in turns by the same client over
-one open connection. MLServer knows no binary tensors.
+one open connection. MLServer knows no binary tensors. `tornado` is a handler that takes the same
+bytes and has an answer of the same length: what HTTP alone costs under the server that we stand on.
 
     relu        one kernel of 16 numbers: all that is measured is the server
     squeezenet  150,528 numbers in, 1.5 MB as JSON, 0.6 MB as bytes
@@ -71,17 +73,18 @@ def main(arguments: Sequence[str] | None = None) -> list[OverheadRow]:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="ours alone, one model, no file")
     parser.add_argument("--models", nargs="+", choices=NETWORKS, default=NETWORKS)
+    parser.add_argument("--folder", type=Path, default=None, help="where models are, or built")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each block")
     args = parser.parse_args(arguments)
     rounds, seconds = (1, 0.1) if args.small else (args.rounds, args.seconds)
-    names = ["ours"] if args.small else list(SERVERS)
+    names = ["ours", "tornado"] if args.small else list(SERVERS)
     print(f"{'model':<12}{'server':<10}{'form':<8}{'CPU us':>9}{'p50 us':>10}{'p99 us':>10}"
           f"{'+p50 us':>10}{'+p99 us':>10}{'req/s':>9}")  # fmt: skip
     rows = []
     with tempfile.TemporaryDirectory(prefix="serve_overhead") as folder:
         for model in (SMALL,) if args.small else args.models:
-            files = make_files(model, Path(folder), quick=args.small)
+            files = make_files(model, args.folder or Path(folder), quick=args.small)
             for row in measured(files, names, Path(folder), rounds, seconds):
                 rows.append(row)
                 print(line_of(row), flush=True)
@@ -97,8 +100,8 @@ def measured(
     """All servers on one model, in turns."""
     x = input_of(files)
     threads = cores()
-    direct = {"ours": direct_run(files, x, seconds)}
-    if len(names) > 1:
+    direct = {"ours": direct_run(files, x, seconds), "tornado": (0.0, 0.0, 0.0)}
+    if {"fastapi", "mlserver"} & set(names):
         direct["others"] = direct_session(files, x, threads, seconds)
     rows: dict[tuple[str, str], OverheadRow] = {}
     with ExitStack() as stack:
@@ -115,7 +118,7 @@ def measured(
                     )
                     _measure(row, server, request, seconds)
     for row in rows.values():
-        _finish(row, direct["ours" if row.server == "ours" else "others"])
+        _finish(row, direct.get(row.server) or direct["others"])
     return list(rows.values())
 
 
@@ -138,7 +141,8 @@ def direct_session(
 
 
 def make_files(name: str, folder: Path, quick: bool) -> ServedFiles:
-    """A model as a file, and partitioned as a user would; quick: by made-up costs."""
+    """A model as a file, and partitioned as a user would, where it is not yet; quick: by made-up
+    costs."""
     model = MODELS[name]() if name in MODELS else make_model(name)
     path, artifact = folder / f"{name}.onnx", folder / f"{name}.hetero"
     onnx.save(model, path)
@@ -147,9 +151,15 @@ def make_files(name: str, folder: Path, quick: bool) -> ServedFiles:
         two_cpus().save(folder / "platform.yaml")
         command += ["--cost-model", "analytical", "--no-measure", "--time-limit", "1",
                     "--platform", str(folder / "platform.yaml")]  # fmt: skip
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=quick)
-    [info] = onnxruntime.InferenceSession(str(path)).get_inputs()
-    return ServedFiles(name, path, artifact, info.name, tuple(info.shape))
+    if not artifact.exists():
+        subprocess.run(command, check=True, cwd=ROOT, capture_output=quick)
+    session = onnxruntime.InferenceSession(str(path))
+    [info], [made] = session.get_inputs(), session.run(None, _zeros(session))
+    return ServedFiles(name, path, artifact, info.name, tuple(info.shape), made.nbytes)
+
+
+def _zeros(session: onnxruntime.InferenceSession) -> dict[str, Any]:
+    return {each.name: np.zeros(each.shape, "float32") for each in session.get_inputs()}
 
 
 def line_of(row: OverheadRow) -> str:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.serve_soak                      600 s, writes results/serve_soak.json
     python -m benchmarks.serve_soak --seconds 60 --output FILE
+    python -m benchmarks.serve_soak --cycles 5           fewer loads, where they take long
     python -m benchmarks.serve_soak --small              seconds, of a tiny model (the tests run it)
 
 Four parts, one server (a process of its own; clients share its cores, so nothing is said of pace):
@@ -93,11 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> ServeSoak:
     """Soak, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=None)
+    parser.add_argument("--cycles", type=int, default=None, help="loads and unloads (200)")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=Path, default=None)
     args = parser.parse_args(arguments)
     seconds = args.seconds or (2.0 if args.small else 600.0)
     name, cycles = (TINY, 3) if args.small else ("squeezenet", 200)
+    cycles = args.cycles or cycles
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{MODEL}.hetero"
         objective = Objective("throughput")

@@ -41,7 +41,7 @@ def cost_table(document: Document) -> str:
     """What a request costs each server."""
     lines = [
         [
-            row["model"], row["server"], row["form"], f"{row['cpu_us']:,.0f}",
+            row["model"], row["server"], row["form"], _cpu_of(row),
             f"{row['added_p50_us']:,.0f}", f"{row['added_p99_us']:,.0f}",
             f"{row['requests_s']:,.0f}",
         ]
@@ -50,6 +50,11 @@ def cost_table(document: Document) -> str:
     heads = ["model", "server", "form", "CPU us a request", "added p50, us", "added p99, us",
              "requests/s"]  # fmt: skip
     return table(heads, lines)
+
+
+def _cpu_of(row: Row) -> str:
+    """A difference of two measurements, which for a large model may be less than its error."""
+    return f"{row['cpu_us']:,.0f}" if row["cpu_us"] > 0 else "less than the model's varies"
 
 
 def adapt_table(rows: Sequence[Row]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_PATIENCE = 60.0
+_PATIENCE = 300.0  # no measure of pace: other programs may halt this one meanwhile
 
 
 @dataclass

@@ -27,16 +27,18 @@ _PACKAGES = {
     "mlserver": ("mlserver", "onnxruntime", "numpy"),
 }
 _READY = 120.0
+_OURS = ("ours", "tornado")  # started in this tree, by this interpreter
 
 
 class ServedFiles(NamedTuple):
-    """A model in both forms, and its one input's name and shape."""
+    """A model in both forms, its one input's name and shape, and bytes of its one output."""
 
     name: str
     onnx: Path
     artifact: Path
     input: str
     shape: tuple[int, ...]
+    answer: int = 64
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,19 @@ def mlserver(files: ServedFiles, folder: Path, threads: int) -> Iterator[Running
         yield server
 
 
-SERVERS: dict[str, Callable[..., object]] = {"ours": ours, "fastapi": fastapi, "mlserver": mlserver}
+@contextmanager
+def tornado(files: ServedFiles, folder: Path, threads: int) -> Iterator[RunningServer]:
+    """No model: a handler of tornado's, on which ours stands, that has its answer."""
+    port = _free_port()
+    command = [sys.executable, "-m", "benchmarks.serving.tornado_server", str(port)]
+    paths = {"json": "/json", "binary": "/binary"}
+    with _running("tornado", [*command, str(files.answer)], port, paths, folder) as server:
+        yield server
+
+
+SERVERS: dict[str, Callable[..., object]] = {
+    "ours": ours, "tornado": tornado, "fastapi": fastapi, "mlserver": mlserver,
+}  # fmt: skip
 
 
 def _python(peer: str) -> Path:
@@ -123,7 +137,7 @@ def _running(
     log = folder / f"{name}-{port}.log"
     with log.open("w") as said:
         process = subprocess.Popen(
-            command, stdout=said, stderr=said, cwd=ROOT if name == "ours" else folder
+            command, stdout=said, stderr=said, cwd=ROOT if name in _OURS else folder
         )
     try:
         _await_ready(process, port, log)

@@ -11,7 +11,9 @@ def test_a_small_run_asks_in_both_forms(capsys: pytest.CaptureFixture[str]) -> N
     path = serve_overhead.RESULTS
     before = path.read_bytes() if path.exists() else None
     rows = serve_overhead.main(["--small"])
-    assert [(row.server, row.form) for row in rows] == [("ours", "json"), ("ours", "binary")]
+    assert [(row.server, row.form) for row in rows] == [
+        (server, form) for server in ("ours", "tornado") for form in ("json", "binary")
+    ]
     for row in rows:
         assert 0 < row.cpu_us < row.p50_us * 10 and row.p50_us <= row.p99_us
         assert row.requests_s > 0 and len(row.times) >= 3

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from tests.serve.server_thread import ServerThread
 from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.http.door_stream import DoorStream
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.http.routes import HttpRoute
 
@@ -17,6 +18,7 @@ class Gated(ApiHandler):
     """``POST /gated``: answers with the length of its body when the test opens the gate."""
 
     answers_while_draining: ClassVar[bool] = False
+    has_lane: ClassVar[bool] = True
 
     async def post(self) -> None:
         """Wait for the gate."""
@@ -40,6 +42,17 @@ class Large(ApiHandler):
         self.finish(b"x" * (32 << 20))
 
 
+class Repeated(ApiHandler):
+    """``POST /repeated``: so many times what was sent."""
+
+    has_lane: ClassVar[bool] = True
+
+    def post(self) -> None:
+        """All at once; `send` copies small answers, and large ones not."""
+        count = int(self.request.headers["X-Times"])
+        self.send([bytes(self.body) * count], "text/plain")
+
+
 class Gate:
     """How many wait at it, and how many were cancelled there."""
 
@@ -60,10 +73,24 @@ class Hosted(ServerThread):
     def __init__(
         self, models: Mapping[str, Path] | None = None, options: ServeOptions | None = None
     ) -> None:
-        routes = [HttpRoute(r"/gated", Gated), HttpRoute(r"/large", Large)]
+        routes = [HttpRoute(r"/gated", Gated), HttpRoute(r"/large", Large),
+                  HttpRoute(r"/repeated", Repeated)]  # fmt: skip
         super().__init__(models, options, routes)
         self.gate = Gate()
         self.server.context.parts["gate"] = self.gate
+
+    @property
+    def streams(self) -> list[DoorStream]:
+        """Of its open connections."""
+        http = self.server._http
+        assert http is not None
+        return http._watched()
+
+    @property
+    def taken(self) -> int:
+        """Requests that the lanes of its open connections took."""
+        lanes = self.ask(lambda: [stream.lane for stream in self.streams])
+        return sum(lane.taken for lane in lanes if lane is not None)
 
     def open_gate(self) -> None:
         """Let those go who wait, and who will come."""

@@ -205,6 +205,7 @@ def test_connections_are_limited_in_all_and_of_each_address():
         with RawSocket(server.address) as fourth:
             reply = fourth.reply()
             assert (reply.status, reply.headers["retry-after"]) == (429, "1")
+            assert reply.headers["tvm-hetero-reason"] == "connections"
             assert fourth.is_ended()
         held.pop().close()
         assert eventually(lambda: server.ask(lambda: server.server.connections) == 2)
@@ -250,6 +251,22 @@ def _a_path_of(pattern: str) -> str:
     text = re.sub(r".\?", "", text).rstrip("$")
     assert re.fullmatch(pattern, text), f"{text!r} is no path of {pattern!r}"
     return text
+
+
+@pytest.mark.parametrize("half", ["GET /v2 HT", "POST /gated HTTP/1.1\r\nHost: localhost\r\n"
+                                  "Content-Length: 4\r\n\r\nha"], ids=["head", "body"])  # fmt: skip
+def test_a_server_that_was_halted_itself_cuts_no_client_off(half):
+    with Hosted() as server, RawSocket(server.address) as client:
+        server.open_gate()
+        client.send(half)
+        assert eventually(
+            lambda: server.ask(lambda: server.streams and not server.streams[0].is_idle)
+        )
+        door = server.server._http
+        assert door is not None
+        server.ask(lambda: door._look(time.monotonic() + 1000.0))
+        rest = "TP/1.1\r\nHost: localhost\r\n\r\n" if half.startswith("GET") else "lf"
+        assert client.send(rest).reply().status == 200
 
 
 def test_a_small_refusal_keeps_the_connection_and_a_large_one_says_that_it_ends(hosted):

@@ -87,7 +87,7 @@ def serve(
         compatible_metrics=compatible_metrics,
     )  # fmt: skip
     steps = Steps(quiet=False)
-    run = _event_loop()
+    run = event_loop()
     with _placed_decoders(steps, named, cluster) as placed:
         spans = SpanMaker(otlp_exporter(otlp)) if otlp else None
         server = ModelServer(named, options, placed=placed, spans=spans)
@@ -115,7 +115,7 @@ def _placed_decoders(
         }
 
 
-def _event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
+def event_loop() -> Callable[[Coroutine[Any, Any, int]], int]:
     """What runs the server: uvloop, where it is installed, takes a tenth from each request."""
     try:
         import uvloop

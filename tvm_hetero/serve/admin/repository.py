@@ -81,7 +81,7 @@ class UnloadModel(ApiHandler):
         self.answer({})
 
 
-def _read(body: bytearray, kind: type[Any]) -> Any:
+def _read(body: bytes | bytearray, kind: type[Any]) -> Any:
     if len(body) > _MOST:
         raise RequestError(f"the body has {len(body)} bytes; expected {_MOST} at most")
     try:

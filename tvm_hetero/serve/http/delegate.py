@@ -31,20 +31,28 @@ from tornado.web import Application
 
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_stream import DoorStream
+from tvm_hetero.serve.http.fast_lane import FastLane
 from tvm_hetero.serve.http.handler import ApiHandler
+from tvm_hetero.serve.http.known_heads import KnownHead, KnownHeads
 
 # A pattern of paths, and who answers.
 Route = tuple[str, type[ApiHandler]]
 
 
 class DoorApplication(Application):
-    """An application of `ApiHandler`s; who answers where no route fits is `nowhere`."""
+    """An application of `ApiHandler`s; who answers where no route fits is `nowhere`.
+
+    Attributes
+    ----------
+    heads : that came before.
+    """
 
     def __init__(
         self, context: ServeContext, routes: Iterable[Route], nowhere: type[ApiHandler]
     ) -> None:
         super().__init__(log_function=_log_nothing, cross_origin_protection=True)
         self.context = context
+        self.heads = KnownHeads()
         self._routes = [(re.compile(pattern).fullmatch, handler) for pattern, handler in routes]
         self._nowhere = nowhere
 
@@ -63,6 +71,9 @@ class DoorApplication(Application):
         """Called by tornado when it waits for the next request of a connection."""
         if isinstance(server_conn, HTTP1ServerConnection):
             server_conn.params.header_timeout = None  # `DoorDelegate` has its own
+        stream = request_conn.stream
+        if isinstance(stream, DoorStream) and stream.lane is None:
+            stream.lane = FastLane(self, server_conn, request_conn, stream)
         return DoorDelegate(self, server_conn, request_conn)
 
 
@@ -89,9 +100,12 @@ class DoorDelegate(HTTPMessageDelegate):
             connection=self._connection, server_connection=self._server,
             start_line=start_line, headers=headers,
         )  # fmt: skip
-        handler, path = self._application.route(request.path)
-        self._handler = handler(self._application, request, context=self._application.context)
-        self._handler.open(path)
+        kind, path = self._application.route(request.path)
+        handler = kind(self._application, request, context=self._application.context)
+        self._handler = handler
+        handler.open(path)
+        if handler.has_lane and handler.is_let_in:
+            self._remember(request, handler)
         if "Content-Length" in headers or "Transfer-Encoding" in headers:
             self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # ours is cheaper
             self._close_within(self._limits.body_seconds)
@@ -113,6 +127,14 @@ class DoorDelegate(HTTPMessageDelegate):
         """The client has hung up while it sent."""
         if self._handler is not None:
             self._handler.abandon()
+
+    def _remember(self, request: HTTPServerRequest, handler: ApiHandler) -> None:
+        """Know the head of a request that may come again."""
+        if isinstance(self._stream, DoorStream):
+            head, heads = self._stream.head(), self._application.heads
+            if heads.is_wanted(head, request.headers):
+                known = KnownHead(request, type(handler), handler.path_kwargs, handler.facts)
+                heads.keep(head, known)
 
     def _close_within(self, seconds: float) -> None:
         """How long the client may take for what it has to send next."""

@@ -53,6 +53,7 @@ class DoorServer(HTTPServer):
         self._lingering = Lingering(max(_DISCARDED, 2 * limits.body))
         self._streams: dict[object, str] = {}
         self._addresses: Counter[str] = Counter()
+        self._looked = time.monotonic()
         self._watching = asyncio.ensure_future(self._watch())
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
@@ -112,11 +113,18 @@ class DoorServer(HTTPServer):
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(_LOOKS)
-            now = time.monotonic()
-            for stream in self._watched():
-                stream.check_pace(now, self._limits)
-            for stream in _hung_up([stream for stream in self._watched() if stream.is_waiting]):
-                stream.close_at_once()
+            self._look(time.monotonic())
+
+    def _look(self, now: float) -> None:
+        """Look at all connections; what the process itself slept is no client's fault."""
+        slept = now - self._looked - _LOOKS
+        self._looked = now
+        for stream in self._watched():
+            if slept > _LOOKS:  # it was halted, with its container or its machine
+                stream.forgive(slept)
+            stream.check_pace(now, self._limits)
+        for stream in _hung_up([stream for stream in self._watched() if stream.is_waiting]):
+            stream.close_at_once()
 
 
 def _hung_up(streams: list[DoorStream]) -> list[DoorStream]:

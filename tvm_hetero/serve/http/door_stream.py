@@ -15,9 +15,11 @@ from asyncio import Future
 from collections.abc import Awaitable
 from types import TracebackType
 
+from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
 from tvm_hetero.serve.core.limits import Limits
+from tvm_hetero.serve.http.fast_lane import FastLane
 from tvm_hetero.serve.http.lingering import Lingering
 from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW, MALFORMED
 
@@ -37,6 +39,10 @@ class DoorStream(IOStream):
     Parameters
     ----------
     lingering : closes sockets whose client may still be sending.
+
+    Attributes
+    ----------
+    lane : answers requests whose head is known, once it is there.
     """
 
     def __init__(self, sock: socket.socket, lingering: Lingering, read_chunk_size: int) -> None:
@@ -48,10 +54,18 @@ class DoorStream(IOStream):
         self._sent, self._sent_before = 0, 0
         self._moved = time.monotonic()
         self._allowed = math.inf  # when the client has to have sent what it is to send
+        self.lane: FastLane | None = None
 
     def allow(self, seconds: float) -> None:
         """Close when so many seconds have passed, and not what was said before."""
         self._allowed = time.monotonic() + seconds
+
+    def forgive(self, seconds: float) -> None:
+        """Allow so much more for what the client is doing."""
+        self._allowed += seconds
+        self._moved += seconds
+        if self._head_since is not None:
+            self._head_since += seconds
 
     def read_until_regex(self, regex: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
         """Called by tornado for the head of the next request."""
@@ -71,6 +85,33 @@ class DoorStream(IOStream):
         elif count and self._head_since is None:
             self._head_since = time.monotonic()
         return count
+
+    def reading(self) -> bool:
+        """Whether tornado waits for something to read; not while the lane answers a request."""
+        return not self._is_in_lane and super().reading()
+
+    def read_on(self) -> None:
+        """The lane has answered: what came meanwhile is for tornado."""
+        if self._read_buffer_size and not self.closed():
+            try:
+                self._try_inline_read()
+            except UnsatisfiableReadError as error:
+                self.close(error)
+
+    def head(self) -> bytes:
+        """The bytes of the head that came last, of which tornado tells only what they mean."""
+        return b"" if self._head is None else self._head.result()  # type: ignore[attr-defined]
+
+    def send(self, data: bytes) -> Future[None] | None:
+        """Send what the socket takes at once; None: all of it, else `write` has the rest."""
+        if self.writing() or self.closed():
+            return self.write(data)
+        try:
+            count = self.socket.send(data)
+        except OSError:
+            return self.write(data)  # which finds out what is the matter
+        self._sent += count
+        return None if count == len(data) else self.write(memoryview(data)[count:])
 
     def write(self, data: bytes | memoryview) -> Future[None]:
         """Called by tornado; what is no request is told what one is."""
@@ -130,8 +171,73 @@ class DoorStream(IOStream):
 
     @property
     def _is_in_head(self) -> bool:
+        if self._is_in_lane:
+            return False
         # A head that is too large at its very first read is so inside `read_until_regex`.
         return self._head is None or (not self._head.done() and not self.closed())  # type: ignore[attr-defined]
+
+    @property
+    def _is_in_lane(self) -> bool:
+        return self.lane is not None and self.lane.is_busy
+
+    def _try_inline_read(self) -> None:
+        """Called by tornado when it begins to read. Where a head begins, what came already may be
+        the lane's; the socket is not tried: most clients have not sent their next request yet."""
+        if self.lane is None or self.closed() or not self._awaits_head:
+            super()._try_inline_read()
+        elif not self._read_buffer_size or self._is_taken():
+            self._add_io_state(IOLoop.READ)
+        else:
+            super()._try_inline_read()
+
+    def _is_taken(self) -> bool:
+        """Whether the lane takes what is in the buffer."""
+        if self.lane is None or self._read_buffer_size > self.read_chunk_size:
+            return False
+        data = self._consume(self._read_buffer_size)
+        if self.lane.take(data):
+            self._head_since = None  # that head has come
+            return True
+        self._read_buffer += data
+        self._read_buffer_size += len(data)
+        return False
+
+    def _handle_read(self) -> None:
+        """Called by tornado when there is something to read; with what begins a head, the lane is
+        asked first."""
+        lane = self.lane
+        if lane is None or (not lane.is_busy and (self._read_buffer_size or not self._awaits_head)):
+            super()._handle_read()
+            return
+        data = self._receive()
+        if not data or (not lane.is_busy and lane.take(data)):
+            return
+        if self._head_since is None:
+            self._head_since = time.monotonic()
+        self._read_buffer += data
+        self._read_buffer_size += len(data)
+        if not lane.is_busy:
+            pos = self._find_read_pos()
+            if pos is not None:
+                self._read_from_buffer(pos)
+
+    @property
+    def _awaits_head(self) -> bool:
+        return self._read_regex is not None
+
+    def _receive(self) -> bytes | None:
+        """What there is, without a buffer of its own; a connection that has ended is closed."""
+        try:
+            data = self.socket.recv(self.read_chunk_size)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            self.close(error)
+            return None
+        if not data:
+            self._lingers = False  # the client has closed its side: nothing more can come
+            self.close()
+        return data
 
     def _say_last(self, answer: bytes) -> None:
         if not self.writing():

@@ -38,6 +38,7 @@ from tvm_hetero.serve.http.door_checks import (
     too_large,
 )
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
+from tvm_hetero.serve.http.known_heads import KnownHead
 from tvm_hetero.serve.models.served_model import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
@@ -53,11 +54,15 @@ class ApiHandler(AnswerWriter):
     permission : who may ask.
     body : what came, when the method is called.
     arrived : when the headers were there, by `time.monotonic`.
+    facts : what `read_head` made of the head.
+    is_let_in : whether the door let it in when its head was there.
     """
 
     permission: ClassVar[Permission] = Permission.KEY
     # Whether it is answered while the server drains, too.
     answers_while_draining: ClassVar[bool] = True
+    # Whether small requests may be answered beside tornado's reader (`http.fast_lane`).
+    has_lane: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -73,7 +78,9 @@ class ApiHandler(AnswerWriter):
         """Called by tornado."""
         self.context = context
         self.arrived = time.monotonic()
-        self.body = bytearray()
+        self.body: bytes | bytearray = bytearray()
+        self.facts: Any = None
+        self.is_let_in = False
         self._work: asyncio.Task[Any] | None = None
         self._is_gone = False
         self._given_up: BaseException | None = None
@@ -93,6 +100,23 @@ class ApiHandler(AnswerWriter):
             self.path_kwargs = {name: self.decode_argument(each) for name, each in path.items()}
             self._cross_origin_protection()
             self.prepare()
+        except Exception as error:
+            self._handle_request_exception(error)
+
+    def open_known(self, known: KnownHead) -> None:
+        """The head is one that was let in before, and the body is there, too.
+
+        What followed from the head alone (its host and origin, its method, its length, what
+        `read_head` says) follows again; the key is compared each time.
+        """
+        TRACEPARENT.set(self.request.headers.get("Traceparent"))
+        self._transforms = []
+        self.path_args, self.path_kwargs = [], known.path
+        self.facts, self._is_coming = known.facts, False
+        try:
+            check_key(self.request, self.context.options, self.permission)
+            self._check_draining()
+            self.check_door()
         except Exception as error:
             self._handle_request_exception(error)
 
@@ -128,6 +152,7 @@ class ApiHandler(AnswerWriter):
         """
         try:
             self._pass_door()
+            self.is_let_in = True
         except (HeteroError, HTTPError) as error:
             if not self._has_small_body():
                 raise
@@ -137,10 +162,14 @@ class ApiHandler(AnswerWriter):
         check_host(self.request, self.context)
         check_key(self.request, self.context.options, self.permission)
         self._check_method()
+        self._check_draining()
+        check_size(self.request, self.context.options.limits.body)
+        self.facts = self.read_head()
+        self.check_door()
+
+    def _check_draining(self) -> None:
         if self.context.draining and not self.answers_while_draining:
             raise RefusedError("the server is shutting down", reason=DRAINING, retry_after=1.0)
-        check_size(self.request, self.context.options.limits.body)
-        self.check_door()
 
     def _check_method(self) -> None:
         """A wrong method is told so before anything else of the request is looked at."""
@@ -154,6 +183,10 @@ class ApiHandler(AnswerWriter):
         self._models.append(model)
         return model
 
+    def read_head(self) -> Any:
+        """What the headers say, whenever they come: kept for requests with the same head."""
+        return None
+
     def check_door(self) -> None:
         """What a route refuses by its path and headers alone."""
 
@@ -164,7 +197,7 @@ class ApiHandler(AnswerWriter):
         self._received += len(chunk)
         limit = self.context.options.limits.body
         if self._received > limit:
-            self.body.clear()
+            self.body = b""
             self._handle_request_exception(too_large("more", limit))
         else:
             self.data_received(chunk)

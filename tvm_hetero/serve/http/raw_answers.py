@@ -6,11 +6,18 @@ from http import HTTPStatus
 
 import orjson
 
+from tvm_hetero.serve.core.refusal import REASON_HEADER
 
-def raw_answer(status: HTTPStatus, text: str, retry_after: int | None = None) -> bytes:
+_CONNECTIONS = "connections"  # why a connection is turned away; it never was a query of a model
+
+
+def raw_answer(
+    status: HTTPStatus, text: str, retry_after: int | None = None, reason: str = ""
+) -> bytes:
     """A whole HTTP response, after which the connection is closed."""
     body = orjson.dumps({"error": text})
     again = "" if retry_after is None else f"Retry-After: {retry_after}\r\n"
+    again += f"{REASON_HEADER}: {reason}\r\n" if reason else ""
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n{again}Connection: close\r\n\r\n"
@@ -28,8 +35,9 @@ MALFORMED = raw_answer(
 )
 HEAD_TOO_SLOW = raw_answer(HTTPStatus.REQUEST_TIMEOUT, "the request's headers came too slowly")
 TOO_MANY_CONNECTIONS = raw_answer(
-    HTTPStatus.SERVICE_UNAVAILABLE, "too many connections are open; close some", 1
+    HTTPStatus.SERVICE_UNAVAILABLE, "too many connections are open; close some", 1, _CONNECTIONS
 )
 TOO_MANY_OF_ONE = raw_answer(
-    HTTPStatus.TOO_MANY_REQUESTS, "too many connections of your address are open; close some", 1
-)
+    HTTPStatus.TOO_MANY_REQUESTS, "too many connections of your address are open; close some", 1,
+    _CONNECTIONS,
+)  # fmt: skip

@@ -7,12 +7,12 @@ import math
 import time
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from tvm_hetero.executor.tensors import ALIGNMENT
-from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery
+from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
 from tvm_hetero.serve.core.refusal import (
     DEADLINE,
     TOO_LARGE,
@@ -23,7 +23,7 @@ from tvm_hetero.serve.core.refusal import (
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
-from tvm_hetero.serve.models.transport_times import TransportTimes, form_of
+from tvm_hetero.serve.models.transport_times import BodyForm, TransportTimes, form_of
 from tvm_hetero.serve.oip.answers import write_answer
 from tvm_hetero.serve.oip.npy import NPY, write_npy
 from tvm_hetero.serve.oip.numbers import take_turns
@@ -41,42 +41,78 @@ _UNPACKED = 256 << 10  # bytes that are copied in a fraction of a millisecond
 T = TypeVar("T")
 
 
+class InferHead(NamedTuple):
+    """What the headers of a query say.
+
+    Attributes
+    ----------
+    type, coding : of the body.
+    head : bytes of its JSON, behind which are tensors; None: it is JSON alone.
+    timeout, priority : in s, None: no deadline by headers.
+    length : bytes of the body; 0: that was not told.
+    form : by which what reading and writing takes is predicted.
+    asks_npy : whether the answer is to be a .npy file.
+    """
+
+    type: str
+    coding: str
+    head: int | None
+    timeout: float | None
+    priority: Priority
+    length: int
+    form: BodyForm
+    asks_npy: bool
+
+
 class Infer(ApiHandler):
     """A query, from its door to its answer."""
 
     answers_while_draining: ClassVar[bool] = False
+    has_lane: ClassVar[bool] = True
+    facts: InferHead
+
+    def read_head(self) -> InferHead:
+        """Refuse forms that are not spoken here."""
+        headers = self.request.headers
+        form = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if form not in _TAKEN:
+            raise AccessError(f"expected {_TAKEN[1]}, {_BYTES} or {NPY}", 415)
+        coding = headers.get("Content-Encoding", "identity")
+        if coding not in ("identity", "gzip"):
+            raise AccessError("bodies are taken as they are, or as gzip", 415)
+        head = _head_length(headers.get(HEAD_LENGTH))
+        timeout, priority = scheduling_by_headers(headers)
+        kind = "json" if head is None and form != NPY else "binary"
+        length = headers.get("Content-Length", "")
+        size = int(length) if length.isdecimal() else 0
+        return InferHead(form, coding, head, timeout, priority, size, form_of(kind, length),
+                         NPY in headers.get("Accept", ""))  # fmt: skip
 
     def check_door(self) -> None:
-        """Refuse what headers and path tell: unknown models, forms, and what comes too late."""
-        headers = self.request.headers
-        self._type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if self._type not in _TAKEN:
-            raise AccessError(f"expected {_TAKEN[1]}, {_BYTES} or {NPY}", 415)
-        self._coding = headers.get("Content-Encoding", "identity")
-        if self._coding not in ("identity", "gzip"):
-            raise AccessError("bodies are taken as they are, or as gzip", 415)
-        self._head = _head_length(headers.get(HEAD_LENGTH))
-        self._scheduling = scheduling_by_headers(headers, self.arrived)
+        """Refuse unknown models, and what comes too late."""
+        facts = self.facts
         model = self.context.repository.find(**self.path_kwargs)
-        deadline, priority = self._scheduling
-        due = self._due(deadline, model)
-        kind = "json" if self._head is None and self._type != NPY else "binary"
-        length = headers.get("Content-Length", "")
-        self._form = form_of(kind, length)
+        self._deadline = None if facts.timeout is None else self.arrived + facts.timeout
+        due = self._due(self._deadline, model)
+        latest = None
         phases = model.statistics.reading, model.statistics.writing
-        around = sum(phase.typical(self._form) for phase in phases)
-        latest = due - around if due < math.inf else None
+        if due < math.inf:
+            latest = due - sum(phase.typical(facts.form) for phase in phases)
         try:
-            self.context.dispatcher.check_door(_tensors_of(model), latest, priority)
+            self.context.dispatcher.check_door(_tensors_of(model), latest, facts.priority)
         except RefusedError as error:
             self._doubt(error, phases, due - time.monotonic())
             raise
-        self._reserve(length)
+        self._reserve(facts)
 
     def data_received(self, chunk: bytes) -> None:
         """Copy what came to where the first tensor is aligned, and can be used without a copy."""
         if self._room is None:
-            self.body += chunk
+            if not self.body:
+                self.body = chunk  # most come in one piece, which is used where it is
+            else:
+                self.body = bytearray(self.body) if isinstance(self.body, bytes) else self.body
+                self.body += chunk
             return
         self._room[self._filled : self._filled + len(chunk)] = chunk
         self._filled += len(chunk)
@@ -86,12 +122,14 @@ class Infer(ApiHandler):
         body = await self._whole_body()
         model, request = await self._read(body, name, version)
         tensors = _tensors_of(model)
-        deadline, priority = scheduling_by_parameters(
-            request.parameters, self.arrived, self._scheduling
-        )
+        deadline, priority = self._deadline, self.facts.priority
+        if request.parameters:
+            deadline, priority = scheduling_by_parameters(
+                request.parameters, self.arrived, (deadline, priority)
+            )
         query = InferenceQuery(
             request.inputs, request.items, deadline, priority=priority, arrived=self.arrived,
-            writing=model.statistics.writing.typical(self._form),
+            writing=model.statistics.writing.typical(self.facts.form),
         )  # fmt: skip
         work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
         allowed = self._due(deadline, model) - self.arrived
@@ -104,7 +142,7 @@ class Infer(ApiHandler):
         await self._write(model, request, answer)
         took = time.monotonic() - begun
         model.statistics.encode.add(took)
-        model.statistics.writing.add(self._form, took)
+        model.statistics.writing.add(self.facts.form, took)
 
     def _due(self, deadline: float | None, model: ServedModel) -> float:
         """When the answer has to be, or should be, there; infinite: whenever."""
@@ -119,7 +157,7 @@ class Infer(ApiHandler):
         """
         if error.reason == DEADLINE and error.takes is not None and error.takes <= allowed:
             for phase in phases:
-                phase.doubt(self._form)
+                phase.doubt(self.facts.form)
 
     async def _read(
         self, body: Body, name: str, version: str | None
@@ -131,23 +169,24 @@ class Infer(ApiHandler):
             request = await self._steps(self._request(body, _tensors_of(model).signature))
             took = time.monotonic() - begun
             model.statistics.decode.add(took)
-            model.statistics.reading.add(self._form, took)
+            model.statistics.reading.add(self.facts.form, took)
             now = self.find_model(name, version)
             if now is model:
                 return model, request
             model = now  # another version came meanwhile: is it a request for that one, too?
 
     def _request(self, body: Body, signature: Signature) -> Generator[None, None, InferRequest]:
-        if self._type == NPY:
+        head = self.facts.head
+        if self.facts.type == NPY:
             return read_saved(body, signature, self.get_query_arguments("output"))
-        if self._head == 0:
+        if head == 0:
             return read_raw(body, signature, self.get_query_arguments("output"))
-        return (yield from read_json(body, self._head, signature))
+        return (yield from read_json(body, head, signature))
 
     async def _write(
         self, model: ServedModel, request: InferRequest, answer: InferenceAnswer
     ) -> None:
-        if NPY in self.request.headers.get("Accept", ""):
+        if self.facts.asks_npy:
             if len(request.outputs) != 1:
                 names = " or ".join(f"?output={each.name}" for each in request.outputs)
                 raise AccessError(f"a .npy file has one array; choose one: {names}", 406)
@@ -157,8 +196,8 @@ class Infer(ApiHandler):
         if written.tensors is None:
             self.send([written.head], "application/json")
         else:
-            self.set_header(HEAD_LENGTH, str(len(written.head)))
-            self.send([written.head, *written.tensors], _BYTES)
+            told = {HEAD_LENGTH: str(len(written.head))}
+            self.send([written.head, *written.tensors], _BYTES, told)
 
     async def _steps(self, steps: Generator[None, None, T]) -> T:
         """Take steps; those who hang up take no more. Most requests take one, at once."""
@@ -169,24 +208,24 @@ class Infer(ApiHandler):
             return result
         return await self.attend(take_turns(steps))
 
-    def _reserve(self, length: str) -> None:
+    def _reserve(self, facts: InferHead) -> None:
         """Memory for a body whose length is told, in which the first tensor is aligned."""
         self._room: memoryview | None = None
         self._filled = 0
-        is_large = length.isdecimal() and int(length) > _LARGE
-        if self._head is None or not is_large or self._coding != "identity":
+        if facts.head is None or facts.length <= _LARGE or facts.coding != "identity":
             return
-        room = np.empty(int(length) + ALIGNMENT, np.uint8)
-        begin = -(room.ctypes.data + self._head) % ALIGNMENT
-        self._room = room.data[begin : begin + int(length)]
+        room = np.empty(facts.length + ALIGNMENT, np.uint8)
+        begin = -(room.ctypes.data + facts.head) % ALIGNMENT
+        self._room = room.data[begin : begin + facts.length]
 
     async def _whole_body(self) -> Body:
         body: Body = self.body if self._room is None else self._room
-        if self._coding == "gzip":
+        if self.facts.coding == "gzip":
             limit = self.context.options.limits.body
             body = await asyncio.to_thread(_decompressed, bytes(body), limit)
-        if self._head is not None and self._head > len(body):
-            raise RequestError(f"{HEAD_LENGTH} is {self._head}; the body has {len(body)} bytes")
+        head = self.facts.head
+        if head is not None and head > len(body):
+            raise RequestError(f"{HEAD_LENGTH} is {head}; the body has {len(body)} bytes")
         return body
 
 

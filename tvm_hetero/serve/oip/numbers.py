@@ -69,8 +69,7 @@ def read_numbers(
     for piece in _pieces(text):
         if done:
             yield
-        brackets = piece.translate(None, _NO_BRACKETS)
-        values = _decoded(piece, dtype)
+        brackets, values = _read_piece(piece, dtype)
         if frame[at : at + len(brackets)] != brackets or done + len(values) > count:
             raise _ill_formed(shape)
         array[done : done + len(values)] = _converted(values, dtype)
@@ -124,8 +123,21 @@ def _frame(shape: tuple[int, ...], text: bytes) -> bytes:
     return frame
 
 
-def _decoded(piece: bytes, dtype: np.dtype[Any]) -> list[Any]:
-    numbers = b"[" + piece.translate(None, b"[]") + b"]"
+def _read_piece(piece: bytes, dtype: np.dtype[Any]) -> tuple[bytes, list[Any]]:
+    """Brackets and commas of a piece, and its numbers."""
+    inner = piece.strip(b"[]")
+    if b"[" in inner or b"]" in inner or not inner.strip():
+        return piece.translate(None, _NO_BRACKETS), _decoded(piece.translate(None, b"[]"), dtype)
+    # Brackets at the ends alone, as of a flat list: to look at each byte twice would take as long
+    # as to read them; between as many numbers are as many commas, or it was no list.
+    values = _decoded(inner, dtype)
+    begin = piece[: len(piece) - len(piece.lstrip(b"[]"))]
+    end = piece[len(begin) + len(inner) :]
+    return begin + b"," * (len(values) - 1) + end, values
+
+
+def _decoded(inner: bytes, dtype: np.dtype[Any]) -> list[Any]:
+    numbers = b"[" + inner + b"]"
     try:
         # orjson takes two thirds of msgspec's time for numbers, but would let in what is none.
         if dtype.kind == "f" and not any(mark in numbers for mark in _NO_NUMBERS):

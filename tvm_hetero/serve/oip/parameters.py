@@ -33,10 +33,8 @@ def priority_of(number: object) -> Priority:
     return Priority.HIGH if number == _HIGHEST else Priority.LOW
 
 
-def scheduling_by_headers(
-    headers: Mapping[str, str], arrived: float
-) -> tuple[float | None, Priority]:
-    """Deadline and priority, as far as headers tell them.
+def scheduling_by_headers(headers: Mapping[str, str]) -> tuple[float | None, Priority]:
+    """Timeout (s) and priority, as far as headers tell them.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def scheduling_by_headers(
     timeout, priority = timeout_by_header(headers), Priority.LOW
     if PRIORITY_HEADER in headers:
         priority = priority_of(whole_number(headers[PRIORITY_HEADER]))
-    return None if timeout is None else arrived + timeout, priority
+    return timeout, priority
 
 
 def scheduling_by_parameters(
