@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.choosing.decoder_cases import DecoderCase
-from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.errors import InfeasibleError, SolverError
 from tvm_hetero.planning.choosing import RequestClass
 from tvm_hetero.planning.choosing.arrivals import UNITS
 from tvm_hetero.planning.choosing.rate import capacity_of
@@ -72,8 +72,10 @@ def rate_machines(
         for batch in case.batches:
             try:
                 option = plan_replica(case.variant, offer, batch, _PLAN)
-            except InfeasibleError:
-                continue  # weights and caches have no room
+            except (InfeasibleError, SolverError) as error:
+                # Weights and caches have no room, or hardly any: none was found.
+                tell(f"{offer.name}, batches of {batch}: {error}")
+                continue
             mixed = carried(option, case.asked)
             if mixed > 0 and (best is None or mixed > best[0]):
                 best = mixed, option
