@@ -23,7 +23,7 @@ from tvm_hetero.planning.requests import ServiceRequest
 from tvm_hetero.solvers import Options
 
 # Requests that a machine is rated with, and how much more often they come than it could answer.
-_COUNT, _MORE = 80, 1.25
+_COUNT, _MORE = 60, 1.25
 _PROMPTS, _OUTPUTS = 64, 160
 _PLAN = Options(0.1, deadline=120.0, gap=0.01)
 

@@ -53,7 +53,7 @@ def carried(problem: SharingProblem, hour: _Hour) -> Need:
 
 def rename(problem: SharingProblem, before: _Hour, hour: _Hour) -> _Hour:
     """The hour with the names of machines for which starts and loads cost least."""
-    was = {each.machine: _copies(problem, each) for each in before}
+    was = {each.machine: problem.copies(each).items() for each in before}
     found: list[MachineHour] = []
     for m, kind in enumerate(problem.kinds):
         names = [j for j, own in enumerate(problem.machines) if own == m]
@@ -61,7 +61,7 @@ def rename(problem: SharingProblem, before: _Hour, hour: _Hour) -> _Hour:
         moves = np.array([
             [
                 (0 if j in was else kind.start)
-                + sum(kind.loads[i] for i, _ in _copies(problem, each) - was.get(j, set()))
+                + sum(kind.loads[i] for i, _ in problem.copies(each).items() - was.get(j, set()))
                 for j in names
             ]
             for each in rows
@@ -69,12 +69,6 @@ def rename(problem: SharingProblem, before: _Hour, hour: _Hour) -> _Hour:
         for row, name in zip(*linear_sum_assignment(moves), strict=True):
             found.append(replace(rows[row], machine=names[name]))
     return tuple(sorted(found, key=lambda each: each.machine))
-
-
-def _copies(problem: SharingProblem, each: MachineHour) -> set[tuple[int, int]]:
-    """Models on a machine with the copy of their weights that its mode runs on."""
-    kind = problem.kinds[problem.machines[each.machine]]
-    return {(i, kind.copy(i, kind.modes[each.mode].plan(i))) for i in each.parts}
 
 
 def by_use(problem: SharingProblem, plan: Sequence[_Hour]) -> DayPlan:

@@ -108,6 +108,12 @@ class SharingProblem:
         """The kind of each machine that can be had."""
         return tuple(m for m, kind in enumerate(self.kinds) for _ in range(kind.available))
 
+    def copies(self, hour: MachineHour) -> dict[int, int]:
+        """The copy of its weights that each model has on a machine in an hour."""
+        kind = self.kinds[self.machines[hour.machine]]
+        mode = kind.modes[hour.mode]
+        return {i: kind.copy(i, mode.plan(i)) for i in hour.parts}
+
     def machine_name(self, j: int) -> str:
         """``t4 2``: the second one of its kind."""
         every = self.machines
