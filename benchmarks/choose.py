@@ -22,7 +22,7 @@ from benchmarks.choosing.cases import question
 from benchmarks.choosing.divided import divided_bound
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import LOADS
-from benchmarks.documents import write_document
+from benchmarks.documents import dated, write_document
 from benchmarks.quoted.choosing import room_table, rule_table
 from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
@@ -64,12 +64,21 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     began = _clocks()
     planned = plan_options(asked[0], _PLAN)
     planning = _since(began)
-    rows = []
+    rows = [] if given.small else read_rows(RESULTS)
     for request in asked:
-        rows.append(choice_row(request, planned, planning))
+        rows = replaced(rows, dated(choice_row(request, planned, planning)))
         if not given.small:  # what is there is kept if the rest is cut off
             write_document(RESULTS, "What to run on: ours beside others' rules", rows)
     return rows
+
+
+def replaced(rows: Sequence[Row], row: Row) -> list[Row]:
+    """Rows with that of a question that is asked again in the place of the one before, or last."""
+    keys = [(each["load"], each["seed"]) for each in rows]
+    key = (row["load"], row["seed"])
+    if key not in keys:
+        return [*rows, row]
+    return [row if own == key else each for own, each in zip(keys, rows, strict=True)]
 
 
 def _clocks() -> tuple[float, float]:

@@ -47,8 +47,8 @@ from tvm_hetero.solvers import Options
 RESULTS = Path(__file__).resolve().parent / "results" / "decoder_prices.json"
 HELIX = RESULTS.with_name("helix.json")
 _PROGRAM = Options(10.0, deadline=600.0)
-# Requests by which sizes are told, and of a question that is played: at least so many, and seconds.
-_SIZES, _PLAYED, _SECONDS = 2000, 150, 15.0
+# Requests by which sizes are told, and seconds that a question is played, at least.
+_SIZES, _SECONDS = 2000, 15.0
 Row = dict[str, Any]
 
 
@@ -149,7 +149,8 @@ def _row(rated: RatedCase, rate: float) -> Row:
 
 def question(rated: RatedCase, rate: float) -> RatedRequest:
     """The case at a rate as a question of `choose`, its options rated by requests a second."""
-    case, seconds = rated.case, max(_SECONDS, _PLAYED / rate)
+    case = rated.case
+    seconds = max(_SECONDS, case.played / rate)
     served = case.asked(rate, seconds)
     request = ChoiceRequest(
         (case.variant,), case.offers, (served,), seconds=seconds, batches=case.batches,

@@ -15,12 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from benchmarks.choosing.published import PRICES
 from tvm_hetero import zoo
 from tvm_hetero.planning.choosing import MachineOffer, ModelVariant, RequestClass, SloLimit
-from tvm_hetero.planning.choosing.arrivals import draw_requests
 from tvm_hetero.planning.choosing.format import keep_devices
-from tvm_hetero.planning.requests import Lengths
+from tvm_hetero.planning.requests import Lengths, ServiceRequest
 
 _SERVERS = {"T4": "t4x4", "L4": "l4x4", "A100": "a100x8", "H100": "h100x8"}
 # Tokens and other small things have room beside a GPU, layers have not.
@@ -39,6 +40,7 @@ class DecoderCase:
     machines : a kind of GPU and how many of them are one machine.
     batches : the largest batches that are planned for.
     limit : from token to token, s, at p99.
+    rated_by, played : requests that a machine is rated with, and that a question has at least.
     """
 
     model: str
@@ -47,6 +49,8 @@ class DecoderCase:
     limit: float
     rates: tuple[float, ...]
     parameters: dict[str, Any] = field(default_factory=dict)
+    rated_by: int = 100
+    played: int = 150
 
     @property
     def variant(self) -> ModelVariant:
@@ -60,14 +64,20 @@ class DecoderCase:
         return tuple(offer(kind, count) for kind, count in self.machines)
 
     def asked(self, rate: float, seconds: float, seed: int = 1) -> RequestClass:
-        """Chats at a rate."""
-        half = _CONTEXT // 2
-        drawn = draw_requests(rate, seconds, prompt=PROMPT, output=OUTPUT, seed=seed)
-        cut = tuple(
-            replace(each, prompt=min(each.prompt, half), output=min(each.output, half))
-            for each in drawn
+        """Chats at a rate: Poisson, given that as many come as are to be expected.
+
+        A number of its own for each load would be noise between what machines are rated by.
+        """
+        count, half = max(1, round(rate * seconds)), _CONTEXT // 2
+        random = np.random.default_rng((seed, count))
+        rows = zip(
+            np.sort(random.uniform(0.0, seconds, count)).tolist(),
+            np.minimum(PROMPT.draw(count, random), half).tolist(),
+            np.minimum(OUTPUT.draw(count, random), half).tolist(),
+            strict=True,
         )
-        return RequestClass("chats", cut, self.slo, rate=rate)
+        requests = tuple(ServiceRequest(*row) for row in rows)
+        return RequestClass("chats", requests, self.slo, seconds=seconds, rate=rate)
 
     @property
     def slo(self) -> tuple[SloLimit, ...]:
@@ -86,7 +96,9 @@ CASES = (
     DecoderCase("llama3-405b", (("A100", 8), ("H100", 8)), (4,), 0.400, (1.0,),
                 {"weights": "int8"}),
 )  # fmt: skip
-SMALL_CASE = DecoderCase("gpt3-1.3b", (("T4", 1), ("L4", 1)), (4,), 0.120, (2.0,))
+SMALL_CASE = DecoderCase(
+    "gpt3-1.3b", (("T4", 1), ("L4", 1)), (4,), 0.120, (2.0,), rated_by=20, played=30
+)
 
 
 def offer(kind: str, count: int) -> MachineOffer:

@@ -22,8 +22,8 @@ from tvm_hetero.planning.choosing.steady import steady_rate
 from tvm_hetero.planning.requests import ServiceRequest
 from tvm_hetero.solvers import Options
 
-# Requests that a machine is rated with, and how much more often they come than it could answer.
-_COUNT, _MORE = 60, 1.25
+# How much more often requests come that a machine is rated with than it could answer them.
+_MORE = 1.25
 _PROMPTS, _OUTPUTS = 64, 160
 _PLAN = Options(0.1, deadline=120.0, gap=0.01)
 
@@ -76,11 +76,11 @@ def rate_machines(
                 # Weights and caches have no room, or hardly any: none was found.
                 tell(f"{offer.name}, batches of {batch}: {error}")
                 continue
-            mixed = carried(option, case.asked)
+            mixed = carried(option, case.asked, case.rated_by)
             if mixed > 0 and (best is None or mixed > best[0]):
                 best = mixed, option
         if best is not None:
-            sizes = tuple(carried(best[1], _of_size(case, each)) for each in buckets)
+            sizes = tuple(carried(best[1], _of_size(case, each), case.rated_by) for each in buckets)
             found.append(MachineRates(best[1], best[0], sizes))
             tell(f"{best[1].name}: {best[0]:.3g} a second")
     return found
@@ -97,9 +97,11 @@ def _of_size(case: DecoderCase, bucket: SizeBucket) -> Callable[[float, float], 
     return asked
 
 
-def carried(option: ReplicaOption, asked: Callable[[float, float], RequestClass]) -> float:
-    """Requests a second that a machine takes within the SLO; 0 if not even few."""
-    rate = _MORE * steady_rate(option, asked(_COUNT, 1.0))
-    seconds = _COUNT / rate
+def carried(
+    option: ReplicaOption, asked: Callable[[float, float], RequestClass], count: int
+) -> float:
+    """Requests a second that a machine takes within the SLO, rated by so many; 0 if not few."""
+    rate = _MORE * steady_rate(option, asked(count, 1.0))
+    seconds = count / rate
     share, _ = capacity_of(option, asked(rate, seconds), seconds)
     return share / UNITS * rate
