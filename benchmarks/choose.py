@@ -47,13 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Run and write the results, or print the table of them; the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="one small case, nothing is written")
+    parser.add_argument("--more", action="store_true", help="only what lacks a row or its bound")
     parser.add_argument("--show", action="store_true", help="print the table of the page")
     given = parser.parse_args(arguments)
     if given.show:
         rows = read_rows(RESULTS)
-        print(rule_table(rows))
-        if all("divided" in row for row in rows):  # of rows since it is counted
-            print(room_table(rows))
+        print(rule_table(rows), room_table(rows), sep="\n\n")
         return rows
     seeds = 1 if given.small else SEEDS
     asked = [
@@ -65,7 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     planned = plan_options(asked[0], _PLAN)
     planning = _since(began)
     rows = [] if given.small else read_rows(RESULTS)
+    whole = {f"{row['load']} {row['seed']}" for row in rows if "divided" in row}
     for request in asked:
+        if given.more and request.name in whole:
+            continue
         rows = replaced(rows, dated(choice_row(request, planned, planning)))
         if not given.small:  # what is there is kept if the rest is cut off
             write_document(RESULTS, "What to run on: ours beside others' rules", rows)
