@@ -22,8 +22,9 @@ from tvm_hetero.planning.choosing.steady import steady_rate
 from tvm_hetero.planning.requests import ServiceRequest
 from tvm_hetero.solvers import Options
 
-# How much more often requests come that a machine is rated with than it could answer them.
-_MORE = 1.25
+# How much more often requests come that a machine is rated with than it could answer them, and the
+# most of what it answers that is claimed: which is what it carries where the SLO holds with that.
+_MORE, _MOST = 1.25, 0.95
 _PROMPTS, _OUTPUTS = 64, 160
 _PLAN = Options(0.1, deadline=120.0, gap=0.01)
 
@@ -103,5 +104,5 @@ def carried(
     """Requests a second that a machine takes within the SLO, rated by so many; 0 if not few."""
     rate = _MORE * steady_rate(option, asked(count, 1.0))
     seconds = count / rate
-    share, _ = capacity_of(option, asked(rate, seconds), seconds)
+    share, _ = capacity_of(option, asked(rate, seconds), seconds, int(UNITS * _MOST / _MORE))
     return share / UNITS * rate
