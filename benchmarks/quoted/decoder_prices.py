@@ -27,7 +27,7 @@ def price_table(rows: Sequence[Row]) -> str:
         theirs = known.pop("Mélange", None)
         lines.append([
             f"{row['model']}, {1000 * row['limit']:g} ms, {row['rate']:g} /s",
-            ", ".join(f"{n} {name}" for name, n in row["machines"].items()),
+            ", ".join(f"{n} of {name}" for name, n in row["machines"].items()),
             *(million(row[key], tokens) for key in
               ("price", "bound", "melange", "melange_played")),
             f"{million(single[best], tokens)} ({best})",
