@@ -22,7 +22,7 @@ from benchmarks.choosing.cases import question
 from benchmarks.choosing.divided import divided_bound
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import LOADS
-from benchmarks.documents import write_document
+from benchmarks.documents import dated, write_document
 from benchmarks.quoted.choosing import room_table, rule_table
 from benchmarks.result_rows import read_rows
 from tvm_hetero.errors import InfeasibleError
@@ -47,13 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Run and write the results, or print the table of them; the rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="one small case, nothing is written")
+    parser.add_argument("--more", action="store_true", help="only what lacks a row or its bound")
     parser.add_argument("--show", action="store_true", help="print the table of the page")
     given = parser.parse_args(arguments)
     if given.show:
         rows = read_rows(RESULTS)
-        print(rule_table(rows))
-        if all("divided" in row for row in rows):  # of rows since it is counted
-            print(room_table(rows))
+        print(rule_table(rows), room_table(rows), sep="\n\n")
         return rows
     seeds = 1 if given.small else SEEDS
     asked = [
@@ -64,12 +63,24 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     began = _clocks()
     planned = plan_options(asked[0], _PLAN)
     planning = _since(began)
-    rows = []
+    rows = [] if given.small else read_rows(RESULTS)
+    whole = {f"{row['load']} {row['seed']}" for row in rows if "divided" in row}
     for request in asked:
-        rows.append(choice_row(request, planned, planning))
+        if given.more and request.name in whole:
+            continue
+        rows = replaced(rows, dated(choice_row(request, planned, planning)))
         if not given.small:  # what is there is kept if the rest is cut off
             write_document(RESULTS, "What to run on: ours beside others' rules", rows)
     return rows
+
+
+def replaced(rows: Sequence[Row], row: Row) -> list[Row]:
+    """Rows with that of a question that is asked again in the place of the one before, or last."""
+    keys = [(each["load"], each["seed"]) for each in rows]
+    key = (row["load"], row["seed"])
+    if key not in keys:
+        return [*rows, row]
+    return [row if own == key else each for own, each in zip(keys, rows, strict=True)]
 
 
 def _clocks() -> tuple[float, float]:

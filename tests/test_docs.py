@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import json
 import os
 import re
 from functools import cache
@@ -13,16 +14,20 @@ from pathlib import Path
 import pytest
 
 from tests.cli.invoke import tvm_hetero
+from tests.planning.sharing.test_answer import asked as shared_day
+from tests.planning.sharing.test_answer import model as shared_model
 from tests.test_floors import BELOW_TVM, FLOORS, MODULES
 from tvm_hetero import errors
 from tvm_hetero.check import check_schedule
 from tvm_hetero.planning.choosing import parse_choice_request
 from tvm_hetero.planning.helix import judge, parse_layer_flow, parse_layer_layout
-from tvm_hetero.planning.sharing import parse_sharing_request
+from tvm_hetero.planning.sharing import parse_sharing_request, share
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Problem
 from tvm_hetero.problem.schedule import Schedule
+from tvm_hetero.report.planning.sharing import sharing_dict
 from tvm_hetero.serve.core.refusal import REASONS
+from tvm_hetero.solvers import Options
 from tvm_hetero.util.documents import parse_document
 from tvm_hetero.zoo.layer_lists import parse_layer_list
 
@@ -54,6 +59,24 @@ def test_the_shared_day_example_is_read() -> None:
     (text,) = [each for each in blocks(FORMATS, "yaml") if "sharing-request/1" in each]
     request = parse_sharing_request(parse_document(text, "docs", as_yaml=True))
     assert request.hours == 6 and request.seconds == 20 and request.models[0].rates[0] == 36.0
+
+
+def test_the_answer_of_a_shared_day_has_the_fields_that_are_documented() -> None:
+    (text,) = [each for each in blocks(FORMATS, "json") if "tvm-hetero/sharing/1" in each]
+    models = tuple(shared_model(name, (5.0,), 0.4) for name in ("small", "large"))
+    answer = share(shared_day(*models), Options(0.1, deadline=60.0), Options(1.0, deadline=60.0))
+    assert fields_of(json.loads(text)) == fields_of(sharing_dict(answer))
+
+
+def fields_of(value: object, path: str = "") -> set[str]:
+    """Every field in a document, by its path; names of policies are no fields."""
+    if isinstance(value, list):
+        return set[str]().union(*(fields_of(each, path) for each in value))
+    if not isinstance(value, dict):
+        return {path}
+    named = path in (".policies", ".refused")
+    rows = (fields_of(inner, path if named else f"{path}.{key}") for key, inner in value.items())
+    return set[str]().union(*rows) - ({".refused"} if named else set())
 
 
 def test_the_layer_flow_example_is_read_and_its_layout_judged() -> None:

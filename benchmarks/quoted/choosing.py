@@ -24,15 +24,25 @@ def rule_table(rows: Sequence[Row]) -> str:
 
 
 def room_table(rows: Sequence[Row]) -> str:
-    """How far below each rule anyone could be, in the mean: were machines divided at will."""
-    answered = [row for row in rows if "price" in row]
+    """How far below each rule ours is, and anyone could be, were machines divided at will.
+
+    Of questions with that bound.
+    """
+    known = [row for row in rows if "divided" in row]
     lines = []
-    for load, own in by(answered, "load").items():
-        ours = statistics.fmean(1 - r["divided"] / r["price"] for r in own)
-        name = f"{load}, {len(own)} questions"
-        lines.append([name, *_below_rules(own, "divided"), percent(ours)])
-    heads = [f"below {name}" for name in answered[0]["rules"]]
-    return table(["at most", *heads, "below ours"], lines)
+    for row in known:
+        cells = [
+            f"{_less(row['price'], price)} of {_less(row['divided'], price)}" if price else "-"
+            for price in row["rules"].values()
+        ]
+        below = _less(row["divided"], row["price"])
+        lines.append([f"{row['load']} {row['seed']}", *cells, below])
+    heads = [f"below {name}" for name in known[0]["rules"]]
+    return table(["ours of at most", *heads, "machines divided, below ours"], lines)
+
+
+def _less(price: float, other: float) -> str:
+    return f"{100 * (1 - price / other):.1f} %"
 
 
 def _below_rules(rows: Sequence[Row], key: str) -> list[str]:

@@ -70,7 +70,7 @@ def test_a_bound_is_never_above_the_value_by_rounding() -> None:
 
 
 def test_what_the_steady_state_refuses_the_solvers_of_energy_are_asked() -> None:
-    """Nothing that takes time, and a period that its whole numbers are too few for."""
+    """Nothing that takes time; and beside it a period that is beyond all whole numbers."""
     for seconds, period in ((0.0, 1.0), (1e-3, 1e12)):
         problem = independent([{"a": seconds, "b": seconds}], a=(3, 1), b=(4, 2))
         asked = replace(problem, objective=Objective("energy"))

@@ -20,18 +20,24 @@ Standing = tuple[tuple[int, frozenset[int]] | None, ...]
 
 def random_day(seed: int) -> SharingProblem:
     """Two models on up to three machines of one or two kinds, in two or three hours."""
-    draw = random.Random(seed)
+    draw, plan = random.Random(seed), random.Random(f"plans {seed}")
     machines = draw.choice(((2,), (1, 1), (2, 1), (3,)))
     kinds = []
     for m, available in enumerate(machines):
         alone = tuple(draw.randint(0, 12) for _ in range(2))
         shared = tuple(max(0, c - draw.randint(0, 3)) for c in alone)
-        modes = (MachineMode("alone", alone, alone=True), MachineMode("5 ms", shared))
-        sizes = tuple((draw.randint(1, 4),) for _ in range(2))
+        # By which of two plans each runs in the two modes, and whether these share a copy.
+        plans = [tuple(plan.randrange(2) for _ in range(2)) for _ in range(2)]
+        modes = (
+            MachineMode("alone", alone, alone=True, plans=plans[0]),
+            MachineMode("5 ms", shared, plans=plans[1]),
+        )
+        sizes = tuple(((draw.randint(1, 4),), (plan.randint(1, 4),)) for _ in range(2))
         room = draw.choice((None, 4, 6))
         kinds.append(SharedKind(
             f"m{m}", available, draw.randint(5, 20), modes, draw.randint(0, 6),
             tuple(draw.randint(0, 5) for _ in range(2)), (room,), sizes,
+            tuple((0, plan.randrange(2)) for _ in range(2)),
         ))  # fmt: skip
     hours = 3 if sum(machines) < 3 else 2
     need = tuple(tuple(draw.randint(0, 14) for _ in range(2)) for _ in range(hours))
@@ -109,12 +115,19 @@ def move_cost(problem: SharingProblem, was: Standing, now: Standing) -> int | No
     total = 0
     for m, old, new in zip(problem.machines, was, now, strict=True):
         kind = problem.kinds[m]
-        before = old[1] if old else frozenset()
-        after = new[1] if new else frozenset()
-        room = kind.rooms[0]
-        if room is not None and sum(kind.sizes[i][0] for i in before | after) > room:
+        before, after = copies(kind, old), copies(kind, new)
+        needed = sum(max(own.get(c, 0) for own in (before, after)) for c in {**before, **after})
+        if kind.rooms[0] is not None and needed > kind.rooms[0]:
             return None
         if new:
             total += kind.price + (0 if old else kind.start)
-            total += sum(kind.loads[i] for i in after - before)
+            total += sum(kind.loads[i] for i, _ in after.keys() - before.keys())
     return total
+
+
+def copies(kind: SharedKind, own: tuple[int, frozenset[int]] | None) -> dict[tuple[int, int], int]:
+    """What each copy on a machine needs of its only memory."""
+    if own is None:
+        return {}
+    plans = {i: kind.modes[own[0]].plans[i] for i in own[1]}
+    return {(i, kind.copies[i][p]): kind.sizes[i][p][0] for i, p in plans.items()}

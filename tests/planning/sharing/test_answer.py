@@ -21,6 +21,8 @@ from tvm_hetero.util.search_clock import now
 
 _PLAN = Options(0.1, deadline=60.0)
 _PROGRAM = Options(4.0, deadline=60.0)
+# Two bytes of either model, by whichever of two plans.
+_SIZES = (((2,), (2,)), ((2,), (2,)))
 
 
 def model(name: str, rates: tuple[float, ...], limit: float = 0.3) -> SharedModel:
@@ -164,7 +166,7 @@ def test_no_room_for_margins_is_not_said_to_be_a_load_that_is_too_much() -> None
 def test_models_that_fit_only_one_by_one_do_not_live_together() -> None:
     request = asked(model("small", (5.0, 5.0)), model("large", (3.0, 3.0), 0.6))
     case = rated(request)
-    tight = tuple(replace(kind, rooms=(3,), sizes=((2,), (2,))) for kind in case.problem.kinds)
+    tight = tuple(replace(kind, rooms=(3,), sizes=_SIZES, copies=()) for kind in case.problem.kinds)
     case = replace(case, problem=replace(case.problem, kinds=tight))
     day = find_day(case, "shared", SharingPolicy(), _PROGRAM)
     assert all(len(each.parts) <= 1 for hour in day.plan for each in hour)

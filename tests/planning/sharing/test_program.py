@@ -77,7 +77,7 @@ def test_bisected_numbers_are_all_of_them_once() -> None:
 def day_of_two() -> SharingProblem:
     """Two models and two machines, which carry both of them."""
     modes = (MachineMode("alone", (10, 10), alone=True), MachineMode("5 ms", (10, 10)))
-    kind = SharedKind("m", 2, 10, modes, 3, (1, 2), (5,), ((2,), (3,)))
+    kind = SharedKind("m", 2, 10, modes, 3, (1, 2), (5,), (((2,),), ((3,),)))
     return SharingProblem(("a", "b"), (kind,), ((4, 5), (10, 8)), parts=10)
 
 
@@ -123,6 +123,40 @@ def test_the_judge_sees_who_has_no_room_beside_whom_it_follows() -> None:
     with pytest.raises(SolverFault, match="room for 4 bytes, and 5 bytes"):
         judge(tight, turns)
     assert judge(tight, (turns[0], turns[0])) == 40
+
+
+def two_plans(*, room: int, copies: tuple[int, int]) -> SharingProblem:
+    """One model on one machine: alone by a plan of 3 bytes, in 5 ms by another one of 2."""
+    modes = (
+        MachineMode("alone", (10,), alone=True, plans=(0,)),
+        MachineMode("5 ms", (6,), plans=(1,)),
+    )
+    kind = SharedKind("m", 1, 10, modes, 3, (4,), (room,), (((3,), (2,)),), (copies,))
+    return SharingProblem(("a",), (kind,), ((10,), (6,)), parts=10)
+
+
+TURNS: DayPlan = ((MachineHour(0, 0, {0: 10}),), (MachineHour(0, 1, {0: 10}),))
+
+
+def test_another_mode_is_free_on_one_copy_of_the_weights_and_else_a_load() -> None:
+    assert judge(two_plans(room=5, copies=(0, 0)), TURNS) == 20
+    # There and back again: two loads.
+    assert judge(two_plans(room=5, copies=(0, 1)), TURNS) == 20 + 2 * 4
+    for copies in ((0, 0), (0, 1)):
+        assert solve_day(two_plans(room=5, copies=copies), SharingPolicy(), _OPTIONS).value == 20
+
+
+def test_memory_is_that_of_the_plan_that_runs_and_of_two_copies_of_both() -> None:
+    # Twice the small plan fits where the large one does not.
+    with pytest.raises(SolverFault, match="room for 2 bytes, and 3 bytes"):
+        judge(two_plans(room=2, copies=(0, 0)), TURNS)
+    light = replace(two_plans(room=2, copies=(0, 0)), need=((6,), (6,)))
+    day = solve_day(light, SharingPolicy(), _OPTIONS)
+    assert day.value == 20 and all(own.mode == 1 for hour in day.plan for own in hour)
+    judge(two_plans(room=3, copies=(0, 0)), TURNS)
+    # Another copy is loaded while the first one is still asked.
+    with pytest.raises(SolverFault, match="room for 4 bytes, and 5 bytes"):
+        judge(two_plans(room=4, copies=(0, 1)), TURNS)
 
 
 def test_the_judge_holds_a_policy_to_its_word() -> None:

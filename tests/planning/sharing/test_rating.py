@@ -10,9 +10,10 @@ import pytest
 from tests.planning.choosing.questions import offer, variant
 from tests.planning.sharing.test_answer import asked, model, rated
 from tvm_hetero.errors import UsageError
+from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.sharing import SharedMachine, share
 from tvm_hetero.planning.sharing.problem import MachineHour
-from tvm_hetero.planning.sharing.rating import RatedSharing
+from tvm_hetero.planning.sharing.rating import RatedSharing, copies_of, sizes_of
 from tvm_hetero.planning.sharing.replay import replay_day, serve_machine
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import Task, TaskGraph
@@ -80,6 +81,46 @@ def test_memories_are_counted_in_bytes() -> None:
         asked(model("small", (1.0,))), machines=(SharedMachine(replace(own, platform=platform)),)
     )
     assert rated(request).problem.kinds[0].rooms == (2**19,)
+
+
+def test_each_mode_has_the_memory_of_its_own_batch() -> None:
+    """A model with 0.06 s runs batches of 4 alone, and with a short quantum less at once."""
+    case = rated(asked(model("small", (5.0,), 0.06), model("large", (3.0,), 0.6)))
+    several = 0
+    for m, kind in enumerate(case.problem.kinds):
+        devices = case.request.machines[m].offer.platform.devices
+        for g, mode in enumerate(kind.modes):
+            for i, carried in enumerate(mode.carries):
+                if carried:
+                    own = sizes_of(case.used[m, g, i], devices)
+                    assert kind.sizes[i][mode.plan(i)] == own
+        several += any(len(own) > 1 for own in kind.sizes)
+    assert several
+
+
+def test_plans_share_a_copy_that_have_the_weights_on_the_same_devices() -> None:
+    case = rated(asked(model("small", (5.0,), 0.06)))
+    first, *_ = case.used.values()
+    moved = replace(
+        first,
+        plan=replace(
+            first.plan,
+            executions=tuple(replace(e, device="other") for e in first.plan.executions),
+        ),
+    )
+    heavy = with_weights(first), with_weights(moved)
+    assert copies_of((heavy[0], heavy[1], heavy[0])) == (0, 1, 0)
+    # What weighs nothing is wherever it is.
+    assert copies_of((first, moved)) == (0, 0)
+
+
+def with_weights(option: ReplicaOption) -> ReplicaOption:
+    """The same option of a network that weighs something."""
+    problems = {
+        name: replace(problem, graph=TaskGraph([Task("t", weight_bytes=8)], []))
+        for name, problem in option.variant.problems.items()
+    }
+    return replace(option, variant=replace(option.variant, problems=problems))
 
 
 def test_weights_that_take_longer_than_an_hour_to_load_are_refused() -> None:

@@ -74,7 +74,7 @@ def _without_memory(problem: Problem, period: float, options: Options) -> PowerP
     )
     try:
         return least_energy(steady, period, replace(options, time_limit=options.time_limit / 2))
-    except (SolverError, UsageError):  # of periods that are too long for its whole numbers, too
+    except (SolverError, UsageError):  # of work that takes no time, too
         return None
     except InfeasibleError as error:
         if error.proven:

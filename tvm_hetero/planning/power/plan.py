@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm_hetero.check.checker import verified
 from tvm_hetero.errors import InfeasibleError, SolverError, UsageError
@@ -26,6 +26,7 @@ from tvm_hetero.planning.power.program import (
     PowerModel,
     as_energy,
     bound_period,
+    longest_whole,
     stretch,
 )
 from tvm_hetero.planning.power.steady_energy import energy_of, idle_and_above, shortest_period
@@ -180,9 +181,36 @@ def _at_watts(problem: Problem, schedule: Schedule, watts: float, bound: float) 
 def least_energy(problem: Problem, period: float, options: Options = Options(10.0)) -> PowerPlan:
     """The steady state of least energy with a batch every `period` seconds.
 
-    See `most_throughput` for errors; a period that is too long for whole numbers is a UsageError.
+    Of periods so much longer than the work that there are no whole numbers for their joules the
+    longest that has some is solved, and its plan runs at the period that is asked for: see
+    `_at_longer` for what is proven then. For errors see `most_throughput`.
     """
     _check(problem, period, "seconds")
+    longest = longest_whole(instance_of(problem), choose_ticks(problem, period), period)
+    if longest >= period or longest < all_work(instance_of(problem)):
+        return _least_energy(problem, period, options)
+    return _at_longer(_least_energy(problem, longest, options), period)
+
+
+def _at_longer(plan: PowerPlan, period: float) -> PowerPlan:
+    """A plan of least energy in Q at a longer period Q'; both are longer than all work.
+
+    A placement takes E(Q) = A + I Q joules, A above idling and I watts idle. If none takes less
+    than B in Q, and A is at most M (every device at work for all work one by one), then I is at
+    least (B - M) / Q, and E(Q') = E(Q) + I (Q' - Q) at least B + (Q' - Q) (B - M) / Q.
+    """
+    problem, most = plan.problem, sum_watts(plan.problem) * all_work(instance_of(plan.problem))
+    idle = max(0.0, plan.bound - most) / plan.period
+    return replace(
+        plan,
+        period=period,
+        joules=energy_of(problem, plan.schedule, period),
+        bound=plan.bound + idle * (period - plan.period),
+    )
+
+
+def _least_energy(problem: Problem, period: float, options: Options) -> PowerPlan:
+    """The same for a period of which the program has whole numbers."""
     instance, ticks = instance_of(problem), choose_ticks(problem, period)
     budget, bound = CpsatBudget.of(options, options.clock()), 0.0
     most, what = period * (1 + TOLERANCE), f"a batch every {format_seconds(period)}"

@@ -195,6 +195,13 @@ class PowerModel(PlacementModel):
         return self.ticks.ticks(self.instance.hop_seconds(hop, self.instance.tensors[t].nbytes))
 
 
+def longest_whole(instance: Instance, ticks: Ticks, seconds: float) -> float:
+    """The longest period (s) up to one that leaves whole numbers for energies."""
+    model = PowerModel(instance, ticks, seconds)
+    # A model of that many ticks has one more of them.
+    return max(0, model.horizon - 2) / ticks.per_second if model.clipped else seconds
+
+
 def as_energy(problem: Problem) -> Problem:
     """The problem with energy as its objective, which needs watts of every device."""
     return replace(problem, objective=Objective("energy", problem.batch))

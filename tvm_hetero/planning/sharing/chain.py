@@ -53,7 +53,7 @@ def carried(problem: SharingProblem, hour: _Hour) -> Need:
 
 def rename(problem: SharingProblem, before: _Hour, hour: _Hour) -> _Hour:
     """The hour with the names of machines for which starts and loads cost least."""
-    was = {each.machine: set(each.parts) for each in before}
+    was = {each.machine: problem.copies(each).items() for each in before}
     found: list[MachineHour] = []
     for m, kind in enumerate(problem.kinds):
         names = [j for j, own in enumerate(problem.machines) if own == m]
@@ -61,7 +61,7 @@ def rename(problem: SharingProblem, before: _Hour, hour: _Hour) -> _Hour:
         moves = np.array([
             [
                 (0 if j in was else kind.start)
-                + sum(kind.loads[i] for i in set(each.parts) - was.get(j, set()))
+                + sum(kind.loads[i] for i, _ in problem.copies(each).items() - was.get(j, set()))
                 for j in names
             ]
             for each in rows

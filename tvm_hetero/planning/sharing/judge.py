@@ -69,16 +69,20 @@ def _hour_faults(
 def _memory_faults(
     problem: SharingProblem, before: tuple[MachineHour, ...], hour: tuple[MachineHour, ...]
 ) -> Iterator[str]:
-    """Who lives there fits, beside whom it comes after."""
-    homes: dict[int, set[int]] = {}
+    """Who lives there fits, beside whom it comes after; a copy with the larger of its two plans."""
+    homes: dict[int, dict[tuple[int, int], list[int]]] = {}
     for each in (*before, *hour):
-        homes.setdefault(each.machine, set()).update(each.parts)
-    for machine, models in sorted(homes.items()):
+        mode = problem.kinds[problem.machines[each.machine]].modes[each.mode]
+        for i, h in _copies(problem, each):
+            homes.setdefault(each.machine, {}).setdefault((i, h), []).append(mode.plan(i))
+    for machine, copies in sorted(homes.items()):
         kind = problem.kinds[problem.machines[machine]]
         for d, room in enumerate(kind.rooms):
             if room is None:
                 continue
-            needed = sum(kind.sizes[i][d] for i in models)
+            needed = sum(
+                max(kind.sizes[i][p][d] for p in plans) for (i, _), plans in copies.items()
+            )
             if needed > room:
                 name = problem.machine_name(machine)
                 yield f"{name} has room for {room} bytes, and {needed} bytes live there"
@@ -104,14 +108,20 @@ def _standing(hour: tuple[MachineHour, ...]) -> list[tuple[int, int, tuple[int, 
 def _paid(
     problem: SharingProblem, before: tuple[MachineHour, ...], hour: tuple[MachineHour, ...]
 ) -> int:
-    """The price of an hour: machines, starts, and loads."""
-    was = {each.machine: set(each.parts) for each in before}
+    """The price of an hour: machines, starts, and loads of copies that were not there."""
+    was = {each.machine: _copies(problem, each) for each in before}
     total = 0
     for each in hour:
         kind = problem.kinds[problem.machines[each.machine]]
         total += kind.price
         if each.machine not in was:
             total += kind.start
-        came = set(each.parts) - was.get(each.machine, set())
-        total += sum(kind.loads[i] for i in came)
+        came = _copies(problem, each) - was.get(each.machine, set())
+        total += sum(kind.loads[i] for i, _ in came)
     return total
+
+
+def _copies(problem: SharingProblem, each: MachineHour) -> set[tuple[int, int]]:
+    """The copies of weights that are on a machine: of every model that lives there one."""
+    kind = problem.kinds[problem.machines[each.machine]]
+    return {(i, kind.copy(i, kind.modes[each.mode].plan(i))) for i in each.parts}

@@ -10,6 +10,9 @@ Notation, used throughout this folder:
             0: i may not live on it in this mode
     x[t,i,j]  whether i lives on j, its weights in memory
     s[t,i,j]  how many of the `PARTS` parts of its time j gives to i
+    p(g,i)  the plan by which i runs in mode g of a kind: its batch, and what it needs of memory
+    h(p)    the copy of i's weights that a plan runs on: plans that have them in the same places
+            share one
 
 A mode is either *alone*, where one model lives on the machine, or has a *quantum* q: nothing on the
 machine computes for longer than q at once, and each model is rated with an SLO that is q shorter,
@@ -21,11 +24,14 @@ What has to hold, in every hour (the judge, `judge`, says it once more in its ow
     a machine that is on is in one mode; models live on it only then, and only those of the mode
     one that gets time lives there; all parts together are at most `PARTS`
     all machines together answer what is needed: sum over j of c s >= PARTS need
-    memory: what lives there in this hour or the one before, together (a model is loaded before its
-        hour begins, while those that go are still asked)
+    memory: copies that live there in this hour or the one before, together (a copy is loaded
+        before its hour begins, while those that go are still asked), each with what its plan
+        needs, of two plans the larger one
 
-What is paid: each hour that a machine is on; each start of a machine; each load of a model onto
-one. The day comes again and again, so that the first hour follows the last one.
+What is paid: each hour that a machine is on; each start of a machine; each load of a copy of a
+model onto one. So another mode is free where the weights stay where they are, and costs a load
+where its plan has them in other places. The day comes again and again, so that the first hour
+follows the last one.
 """
 
 from __future__ import annotations
@@ -48,11 +54,17 @@ class MachineMode:
     name : of a reader: ``alone``, ``5 ms``.
     carries : c[g,i] of every model, in parts of `RATE`.
     alone : whether only one model may live there.
+    plans : p(g,i) of every model, by position in its row of `SharedKind.sizes`; empty: the first.
     """
 
     name: str
     carries: tuple[int, ...]
     alone: bool = False
+    plans: tuple[int, ...] = ()
+
+    def plan(self, i: int) -> int:
+        """p(g,i)."""
+        return self.plans[i] if self.plans else 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,8 @@ class SharedKind:
     ----------
     price : of an hour; start : of each start; loads : of loading each model; all in `MONEY`.
     rooms : memory of its devices, bytes; None: without end.
-    sizes : what each model needs on each of the devices, bytes.
+    sizes : what each plan of each model needs on each of the devices, bytes.
+    copies : h(p) of each plan of each model; empty: all plans of a model run on one copy.
     """
 
     name: str
@@ -73,7 +86,12 @@ class SharedKind:
     start: int
     loads: tuple[int, ...]
     rooms: tuple[int | None, ...] = (None,)
-    sizes: tuple[tuple[int, ...], ...] = ()
+    sizes: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    copies: tuple[tuple[int, ...], ...] = ()
+
+    def copy(self, i: int, p: int) -> int:
+        """h(p) of model i."""
+        return self.copies[i][p] if self.copies else 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,12 @@ class SharingProblem:
     def machines(self) -> tuple[int, ...]:
         """The kind of each machine that can be had."""
         return tuple(m for m, kind in enumerate(self.kinds) for _ in range(kind.available))
+
+    def copies(self, hour: MachineHour) -> dict[int, int]:
+        """The copy of its weights that each model has on a machine in an hour."""
+        kind = self.kinds[self.machines[hour.machine]]
+        mode = kind.modes[hour.mode]
+        return {i: kind.copy(i, mode.plan(i)) for i in hour.parts}
 
     def machine_name(self, j: int) -> str:
         """``t4 2``: the second one of its kind."""

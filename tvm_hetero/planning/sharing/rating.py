@@ -4,7 +4,9 @@ A model on a machine is planned for every batch of the question, as `tvm_hetero.
 does it, and rated by `rate_curve`: the largest rate of Poisson arrivals of which a machine that
 does nothing else keeps every limit of the SLO, in a simulation. In a mode with a quantum q the
 batches that take longer than q are left out, and the SLO is shorter by q. Of the batches that are
-left the one that carries most is the mode's; memory is counted for the largest of all batches.
+left the one that carries most is the mode's, and memory is counted for it. Plans of one model that
+have its weights on the same devices run on one copy of them; another mode whose plan has them
+elsewhere means another copy, which is loaded as any other is.
 
 Quanta that are tried are halves and quarters of SLOs. A mode that carries no more of any model than
 another one of the same kind is dropped: whatever is done in it can be done in the other.
@@ -13,8 +15,8 @@ another one of the same kind is dropped: whatever is done in it can be done in t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tvm_hetero.errors import InfeasibleError, UsageError
 from tvm_hetero.planning.choosing.format import several_levels
@@ -36,6 +38,7 @@ from tvm_hetero.planning.sharing.problem import (
 )
 from tvm_hetero.planning.sharing.rate_curve import RateCurve, draw_streams
 from tvm_hetero.planning.sharing.request import SharedMachine, SharingRequest
+from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.memory import memory_peaks
 from tvm_hetero.solvers import Options
 from tvm_hetero.solvers.core.deadline import Deadline, check_left
@@ -52,6 +55,8 @@ _LEAST_BATCH = 1e-6
 # Plans of a model on a machine, by batch.
 _Plans = Mapping[tuple[int, int], tuple[ReplicaOption, ...]]
 _Curves = Mapping[tuple[int, int], tuple[RateCurve, ...]]
+# A mode, and by model what is carried in it and by which plan.
+_RatedMode = tuple[MachineMode, Mapping[int, tuple[int, ReplicaOption]]]
 
 
 @dataclass(frozen=True)
@@ -87,16 +92,16 @@ def rate_sharing(
     for m, machine in enumerate(request.machines):
         if tell is not None:
             tell(f"rating {machine.offer.name}")
-        modes = []
+        modes: list[_RatedMode] = []
         for quantum in (None, *quanta(request)):
-            rated = _rate_mode(request, m, quantum, curves, ends)
-            carries = tuple(rated[i][0] if i in rated else 0 for i in range(len(request.models)))
+            found = _rate_mode(request, m, quantum, curves, ends)
+            carries = tuple(found[i][0] if i in found else 0 for i in range(len(request.models)))
             name = ALONE if quantum is None else format_seconds(quantum)
-            modes.append((MachineMode(name, carries, quantum is None), rated))
+            modes.append((MachineMode(name, carries, quantum is None), found))
         kept = [modes[0], *_undominated(modes[1:])]
         for g, (_, rated) in enumerate(kept):
             used |= {(m, g, i): option for i, (_, option) in rated.items()}
-        kinds.append(_kind(request, m, machine, plans, tuple(mode for mode, _ in kept)))
+        kinds.append(_kind(request, m, machine, plans, kept))
     problem = SharingProblem(
         tuple(model.name for model in request.models), tuple(kinds), needs(request)
     )
@@ -204,11 +209,9 @@ def _rate_mode(
     return found
 
 
-def _undominated(
-    modes: list[tuple[MachineMode, dict[int, tuple[int, ReplicaOption]]]],
-) -> list[tuple[MachineMode, dict[int, tuple[int, ReplicaOption]]]]:
+def _undominated(modes: list[_RatedMode]) -> list[_RatedMode]:
     """Modes that carry more of some model than each other one; the first of equal ones."""
-    kept: list[tuple[MachineMode, dict[int, tuple[int, ReplicaOption]]]] = []
+    kept: list[_RatedMode] = []
     for n, (mode, rated) in enumerate(modes):
         others = [other for k, (other, _) in enumerate(modes)
                   if k != n and (k < n or other.carries != mode.carries)]  # fmt: skip
@@ -226,34 +229,59 @@ def _kind(
     m: int,
     machine: SharedMachine,
     plans: _Plans,
-    modes: tuple[MachineMode, ...],
+    modes: Sequence[_RatedMode],
 ) -> SharedKind:
-    """Prices, memories and what each model needs of them."""
+    """Prices, memories and what the plans of each model need of them."""
     price = price_of(machine.offer)
     assert price is not None, "`_check` has seen to it"
     devices = machine.offer.platform.devices
-    sizes, loads = [], []
-    for i in range(len(request.models)):
-        peaks = [_peaks(option) for option in plans[m, i]]
-        sizes.append(tuple(max((peak[d.name] for peak in peaks), default=0) for d in devices))
-        weights = max((_weight_bytes(option) for option in plans[m, i]), default=0)
-        if machine.start + weights / machine.loading > _HOUR:
-            raise UsageError(
-                f"machine {machine.offer.name!r}: to start and to load {request.models[i].name!r} "
-                f"takes {machine.start + weights / machine.loading:g} s ({weights} bytes at "
-                f"{machine.loading:g} a second); expected at most an hour"
-            )
-        loads.append(_paid(price, weights / machine.loading))
+    used = [_used(modes, i) for i in range(len(request.models))]
     return SharedKind(
         machine.offer.name,
         machine.offer.available,
         math.ceil(round(price * MONEY, 3)),
-        modes,
+        tuple(_numbered(mode, rated, used) for mode, rated in modes),
         _paid(price, machine.start),
-        tuple(loads),
+        tuple(
+            _paid(price, _load_seconds(machine, model.name, plans[m, i]))
+            for i, model in enumerate(request.models)
+        ),
         tuple(d.memory for d in devices),
-        tuple(sizes),
+        tuple(tuple(sizes_of(option, devices) for option in own) for own in used),
+        tuple(copies_of(own) for own in used),
     )
+
+
+def _used(modes: Sequence[_RatedMode], i: int) -> list[ReplicaOption]:
+    """The plans by which a model runs in any mode."""
+    found: list[ReplicaOption] = []
+    for _, rated in modes:
+        if i in rated and rated[i][1] not in found:
+            found.append(rated[i][1])
+    return found
+
+
+def _numbered(
+    mode: MachineMode,
+    rated: Mapping[int, tuple[int, ReplicaOption]],
+    used: Sequence[list[ReplicaOption]],
+) -> MachineMode:
+    """A mode that says by which of a model's plans it runs; of who may not live there 0."""
+    plans = (own.index(rated[i][1]) if i in rated else 0 for i, own in enumerate(used))
+    return replace(mode, plans=tuple(plans))
+
+
+def _load_seconds(machine: SharedMachine, name: str, plans: Sequence[ReplicaOption]) -> float:
+    """How long a model's weights come onto a machine."""
+    weights = max((_weight_bytes(option) for option in plans), default=0)
+    seconds = weights / machine.loading
+    if machine.start + seconds > _HOUR:
+        raise UsageError(
+            f"machine {machine.offer.name!r}: to start and to load {name!r} takes "
+            f"{machine.start + seconds:g} s ({weights} bytes at {machine.loading:g} a second); "
+            "expected at most an hour"
+        )
+    return seconds
 
 
 def _paid(price: float, seconds: float) -> int:
@@ -261,10 +289,25 @@ def _paid(price: float, seconds: float) -> int:
     return math.ceil(round(price * MONEY * seconds / _HOUR, 3))
 
 
-def _peaks(option: ReplicaOption) -> Mapping[str, int]:
+def sizes_of(option: ReplicaOption, devices: Sequence[Device]) -> tuple[int, ...]:
     """Bytes on each device while a full batch goes through: weights and what lies between tasks."""
     problem = merge_batch(problem_of(option.variant, option.machine, option.batch), option.batch)
-    return memory_peaks(problem, option.plan.executions, option.plan.copies)
+    peaks = memory_peaks(problem, option.plan.executions, option.plan.copies)
+    return tuple(peaks[device.name] for device in devices)
+
+
+def copies_of(plans: Sequence[ReplicaOption]) -> tuple[int, ...]:
+    """h(p): plans that have all weights on the same devices have the same number."""
+    places: list[frozenset[tuple[str, str]]] = []
+    found = []
+    for option in plans:
+        problem = problem_of(option.variant, option.machine, option.batch)
+        heavy = {task.id for task in problem.tasks if task.weight_bytes}
+        place = frozenset((e.task, e.device) for e in option.plan.executions if e.task in heavy)
+        if place not in places:
+            places.append(place)
+        found.append(places.index(place))
+    return tuple(found)
 
 
 def _weight_bytes(option: ReplicaOption) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tvm_hetero.planning.sharing.answer import PlayedDay, SharingAnswer, answered_rate
-from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour
+from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, SharingProblem
 from tvm_hetero.planning.sharing.replay import PlayedModel
 from tvm_hetero.util.text_tables import format_table
 from tvm_hetero.util.units import format_seconds
@@ -108,30 +108,37 @@ def move_lines(answer: SharingAnswer, day: PlayedDay) -> list[str]:
     problem, lines = answer.case.problem, []
     for t, hour in enumerate(day.plan):
         before = day.plan[t - 1]
-        was = {each.machine: set(each.parts) for each in before}
-        now = {each.machine: set(each.parts) for each in hour}
+        was = {each.machine: problem.copies(each) for each in before}
+        now = {each.machine: problem.copies(each) for each in hour}
         words = []
         for j in sorted(was.keys() | now.keys()):
             name = problem.machine_name(j)
             if j not in now:
                 words.append(f"{name} stops")
                 continue
-            came = ", ".join(problem.models[i] for i in sorted(now[j] - was.get(j, set())))
-            went = ", ".join(problem.models[i] for i in sorted(was.get(j, set()) - now[j]))
             if j not in was:
-                words.append(f"{name} starts with {came}")
-            elif came or went:
-                words.append(f"{name} {' and '.join(_moved(came, went))}")
+                words.append(f"{name} starts with {_names(problem, now[j])}")
+            elif moved := list(_moved(problem, was[j], now[j])):
+                words.append(f"{name} {' and '.join(moved)}")
         if words:
             lines.append(f"At {t}:00 {'; '.join(words)}.")
     return lines or ["Nothing moves all day."]
 
 
-def _moved(came: str, went: str) -> Iterator[str]:
-    if came:
-        yield f"loads {came}"
-    if went:
-        yield f"drops {went}"
+def _moved(
+    problem: SharingProblem, was: Mapping[int, int], now: Mapping[int, int]
+) -> Iterator[str]:
+    """Who comes, who goes, and who stays with its weights in other places."""
+    if came := now.keys() - was.keys():
+        yield f"loads {_names(problem, came)}"
+    if anew := [i for i in now.keys() & was.keys() if now[i] != was[i]]:
+        yield f"loads {_names(problem, anew)} anew for another mode"
+    if went := was.keys() - now.keys():
+        yield f"drops {_names(problem, went)}"
+
+
+def _names(problem: SharingProblem, models: Iterable[int]) -> str:
+    return ", ".join(problem.models[i] for i in sorted(models))
 
 
 def played_rows(answer: SharingAnswer, day: PlayedDay) -> list[list[str]]:
