@@ -61,7 +61,7 @@ def test_the_shared_day_example_is_read() -> None:
     assert request.hours == 6 and request.seconds == 20 and request.models[0].rates[0] == 36.0
 
 
-def test_the_answer_of_a_shared_day_has_the_fields_that_are_documented() -> None:
+def test_the_fields_of_a_shared_day_are_documented() -> None:
     (text,) = [each for each in blocks(FORMATS, "json") if "tvm-hetero/sharing/1" in each]
     models = tuple(shared_model(name, (5.0,), 0.4) for name in ("small", "large"))
     answer = share(shared_day(*models), Options(0.1, deadline=60.0), Options(1.0, deadline=60.0))

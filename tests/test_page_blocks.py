@@ -72,6 +72,7 @@ OTHER_BLOCKS = {
         '"family"': f"{HERE}::test_documents_of_an_artifact_are_read",
         '"tvm-hetero/plan/2"': f"{PLANS}::test_the_plan_of_the_documentation_is_one",
         '"tvm-hetero/requests/1"': f"{HERE}::test_the_requests_are_read",
+        "tvm-hetero/sharing/1": f"{DOCS}::test_the_fields_of_a_shared_day_are_documented",
         "sharing-request/1": f"{DOCS}::test_the_sharing_request_example_is_read",
         "choice-request/1": f"{DOCS}::test_the_choice_request_example_is_read",
         "layer-flow/1": f"{DOCS}::test_the_layer_flow_example_is_read_and_its_layout_judged",
