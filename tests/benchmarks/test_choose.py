@@ -67,6 +67,6 @@ def test_the_committed_days_are_judged_and_sharing_by_the_hour_is_the_cheapest()
         days = row["policies"].values()
         assert all(day["bound"] <= day["price"] and day["strain"] <= 1 for day in days)
         ours = row["policies"]["shared, by the hour"]
-        # The bound is without the margins with which the SLOs were kept.
-        assert ours["gap"] <= 0.02 or ours["margins"] > 0
+        # The bound is without the margins with which the SLOs were kept, of 5 % in some hours.
+        assert ours["gap"] <= (0.03 if ours["margins"] else 0.02)
         assert ours["price"] == min(day["price"] for day in days)

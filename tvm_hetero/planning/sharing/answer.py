@@ -42,7 +42,7 @@ class PlayedDay:
     Attributes
     ----------
     price : of the day; bound : no day of the program with this policy, without margins, costs less
-        (its rated modes, and memory for the largest batch that was planned).
+        (its rated modes, each with one batch of every model).
     margins : by hour and model, by how much more than its load was asked for.
     """
 

@@ -8,8 +8,8 @@ left the one that carries most is the mode's, and memory is counted for it. Plan
 have its weights on the same devices run on one copy of them; another mode whose plan has them
 elsewhere means another copy, which is loaded as any other is.
 
-Quanta that are tried are halves and quarters of SLOs. A mode that carries no more of any model than
-another one of the same kind is dropped: whatever is done in it can be done in the other.
+Quanta that are tried are halves and quarters of SLOs. A mode is dropped where whatever is done in
+it can be done in another one of the same kind                      -> `dominance.needed_modes`
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tvm_hetero.planning.choosing.replica_plan import (
     price_of,
     problem_of,
 )
+from tvm_hetero.planning.sharing.dominance import needed_modes
 from tvm_hetero.planning.sharing.problem import (
     ALONE,
     MONEY,
@@ -98,10 +99,11 @@ def rate_sharing(
             carries = tuple(found[i][0] if i in found else 0 for i in range(len(request.models)))
             name = ALONE if quantum is None else format_seconds(quantum)
             modes.append((MachineMode(name, carries, quantum is None), found))
-        kept = [modes[0], *_undominated(modes[1:])]
-        for g, (_, rated) in enumerate(kept):
+        kind = _kind(request, m, machine, plans, modes)
+        kept = needed_modes(kind)
+        for g, (_, rated) in enumerate(modes[k] for k in kept):
             used |= {(m, g, i): option for i, (_, option) in rated.items()}
-        kinds.append(_kind(request, m, machine, plans, kept))
+        kinds.append(replace(kind, modes=tuple(kind.modes[k] for k in kept)))
     problem = SharingProblem(
         tuple(model.name for model in request.models), tuple(kinds), needs(request)
     )
@@ -207,21 +209,6 @@ def _rate_mode(
         if best is not None:
             found[i] = best
     return found
-
-
-def _undominated(modes: list[_RatedMode]) -> list[_RatedMode]:
-    """Modes that carry more of some model than each other one; the first of equal ones."""
-    kept: list[_RatedMode] = []
-    for n, (mode, rated) in enumerate(modes):
-        others = [other for k, (other, _) in enumerate(modes)
-                  if k != n and (k < n or other.carries != mode.carries)]  # fmt: skip
-        beaten = any(
-            all(a >= b for a, b in zip(other.carries, mode.carries, strict=True))
-            for other in others
-        )
-        if any(mode.carries) and not beaten:
-            kept.append((mode, rated))
-    return kept
 
 
 def _kind(
