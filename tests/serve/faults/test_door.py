@@ -64,6 +64,16 @@ def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(client):
     assert client.is_ended()
 
 
+@pytest.mark.parametrize(
+    "length, status", [("9" * 4301, 413), ("0" * 4301 + "1", 400), ("0" * 4000 + "1", 200)]
+)
+@pytest.mark.parametrize("path", ["/gated", "/v2/models/none/infer"])
+def test_a_length_of_thousands_of_digits_is_no_fault_of_the_server(client, path, length, status):
+    client.head("POST", path, f"Content-Length: {length}").send(b"x")
+    expected = 404 if path != "/gated" and status != 413 else status  # there is no such model
+    assert client.reply().status == expected
+
+
 def test_a_body_in_chunks_is_refused_when_it_has_become_too_large(client):
     client.head("POST", "/gated", "Transfer-Encoding: chunked")
     chunk = b"%x\r\n%b\r\n" % (MEBIBYTE, bytes(MEBIBYTE))
