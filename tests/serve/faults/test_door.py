@@ -64,6 +64,16 @@ def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(client):
     assert client.is_ended()
 
 
+@pytest.mark.parametrize(
+    "length, status", [("9" * 4301, 413), ("0" * 4301 + "1", 400), ("0" * 4000 + "1", 200)]
+)
+@pytest.mark.parametrize("path", ["/gated", "/v2/models/none/infer"])
+def test_a_length_of_thousands_of_digits_is_no_fault_of_the_server(client, path, length, status):
+    client.head("POST", path, f"Content-Length: {length}").send(b"x")
+    expected = 404 if path != "/gated" and status != 413 else status  # there is no such model
+    assert client.reply().status == expected
+
+
 def test_a_body_in_chunks_is_refused_when_it_has_become_too_large(client):
     client.head("POST", "/gated", "Transfer-Encoding: chunked")
     chunk = b"%x\r\n%b\r\n" % (MEBIBYTE, bytes(MEBIBYTE))
@@ -267,6 +277,32 @@ def test_a_server_that_was_halted_itself_cuts_no_client_off(half):
         server.ask(lambda: door._look(time.monotonic() + 1000.0))
         rest = "TP/1.1\r\nHost: localhost\r\n\r\n" if half.startswith("GET") else "lf"
         assert client.send(rest).reply().status == 200
+
+
+@pytest.mark.parametrize("rest", ["GET /v2 HT", "", "POST /gated HTTP/1.1\r\nHost: localhost\r\n"
+                                  "Content-Length: 5\r\n\r\nha"])  # fmt: skip
+def test_who_dawdles_after_a_halt_is_cut_off_as_before_it(rest):
+    """What it does began when the server had woken, but before that looked at its connections."""
+    limits = Limits(head_seconds=20.0, idle=20.0, body_seconds=20.0)
+    with _open(limits) as server, RawSocket(server.address) as client:
+        client.head("GET", "/v2").reply()
+        client.send(rest)
+        assert eventually(lambda: not rest or server.ask(lambda: not server.streams[0].is_idle))
+        door = server.server._http
+        assert door is not None
+
+        def is_cut_off(seconds: float) -> bool:
+            (stream,) = server.streams
+            stream.check_pace(time.monotonic() + seconds, limits)
+            return stream.closed()
+
+        def halt() -> None:
+            door._looked -= 1000.0
+            door._look(time.monotonic())
+
+        server.ask(halt)
+        assert not server.ask(lambda: is_cut_off(10.0))
+        assert server.ask(lambda: is_cut_off(21.0))
 
 
 def test_a_small_refusal_keeps_the_connection_and_a_large_one_says_that_it_ends(hosted):

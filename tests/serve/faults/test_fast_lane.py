@@ -228,6 +228,20 @@ def test_requests_that_are_not_the_usual_ones_never_go_by_the_lane(hosted, line)
             assert hosted.taken == 0
 
 
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.2"])
+@pytest.mark.parametrize("line", ["X-Connection: none", "Connection: keep-alive"])
+def test_clients_of_other_versions_are_told_whether_their_connection_stays(hosted, version, line):
+    request = _request(line).replace(b"HTTP/1.1", version.encode())
+    replies = []
+    for _ in range(4):
+        with RawSocket(hosted.address) as client:
+            replies.append(client.send(request).reply())
+            if line.startswith("X-"):
+                assert client.is_ended()
+    assert replies[0].json == {"bytes": 4}
+    assert all(_same(replies[0], each) for each in replies[1:])
+
+
 def test_strangers_to_this_machine_stay_strangers(hosted):
     with RawSocket(hosted.address) as client:
         for _ in range(4):

@@ -133,7 +133,7 @@ class DoorDelegate(HTTPMessageDelegate):
         """Know the head of a request that may come again."""
         if isinstance(self._stream, DoorStream):
             head, heads = self._stream.head(), self._application.heads
-            if heads.is_wanted(head, request.headers):
+            if heads.is_wanted(head, request):
                 known = KnownHead(request, type(handler), handler.path_kwargs, handler.facts)
                 heads.keep(head, known)
 

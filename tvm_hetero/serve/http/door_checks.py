@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import sys
+from collections.abc import Mapping
 from enum import Enum
 from http import HTTPStatus
 
@@ -12,6 +14,7 @@ from tvm_hetero.serve.core.options import ServeOptions
 from tvm_hetero.serve.core.refusal import TOO_LARGE, AccessError, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 
+_MOST_DIGITS = 18  # of a length; of more than 4300 Python itself makes no number
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -71,9 +74,19 @@ def check_size(request: HTTPServerRequest, limit: int) -> None:
     RefusedError
         If it has.
     """
-    length = request.headers.get("Content-Length", "0")
-    if length.isdecimal() and int(length) > limit:
-        raise too_large(f"{length} bytes, more", limit)
+    size = told_length(request.headers)
+    if size > limit:
+        raise too_large("more" if size == sys.maxsize else f"{size} bytes, more", limit)
+
+
+def told_length(headers: Mapping[str, str]) -> int:
+    """Bytes of the body as announced, and no more than ``sys.maxsize``; 0: that is not told, or is
+    no number, which tornado refuses."""
+    length = headers.get("Content-Length", "")
+    if not length.isdecimal():
+        return 0
+    digits = length.lstrip("0")
+    return sys.maxsize if len(digits) > _MOST_DIGITS else int(digits or "0")
 
 
 def too_large(what: str, limit: int) -> RefusedError:

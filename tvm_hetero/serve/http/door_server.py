@@ -121,7 +121,7 @@ class DoorServer(HTTPServer):
         self._looked = now
         for stream in self._watched():
             if slept > _LOOKS:  # it was halted, with its container or its machine
-                stream.forgive(slept)
+                stream.forgive(slept, now, self._limits)
             stream.check_pace(now, self._limits)
         for stream in _hung_up([stream for stream in self._watched() if stream.is_waiting]):
             stream.close_at_once()

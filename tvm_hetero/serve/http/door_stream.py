@@ -60,12 +60,15 @@ class DoorStream(IOStream):
         """Close when so many seconds have passed, and not what was said before."""
         self._allowed = time.monotonic() + seconds
 
-    def forgive(self, seconds: float) -> None:
-        """Allow so much more for what the client is doing."""
-        self._allowed += seconds
-        self._moved += seconds
+    def forgive(self, seconds: float, now: float, limits: Limits) -> None:
+        """Allow so much more for what the client is doing; what it began only after these seconds
+        gets no more than is allowed anyhow."""
+        if self._allowed < math.inf:
+            longest = max(limits.idle, limits.body_seconds)
+            self._allowed = min(self._allowed + seconds, now + longest)
+        self._moved = min(self._moved + seconds, now)
         if self._head_since is not None:
-            self._head_since += seconds
+            self._head_since = min(self._head_since + seconds, now)
 
     def read_until_regex(self, regex: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
         """Called by tornado for the head of the next request."""

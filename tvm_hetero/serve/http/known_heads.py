@@ -64,9 +64,16 @@ class KnownHeads:
         """What is known of a head."""
         return self._known.get(head)
 
-    def is_wanted(self, head: bytes, headers: HTTPHeaders) -> bool:
+    def is_wanted(self, head: bytes, request: HTTPServerRequest) -> bool:
         """Whether a head is one that should be kept: it has come before, and says nothing that
-        would make its request another than the usual one."""
+        would make its request another than the usual one.
+
+        A client of another version than HTTP/1.1 is told whether its connection stays, or waits for
+        its end.
+        """
+        headers = request.headers
+        if request.version != "HTTP/1.1":
+            return False
         if len(head) > _MOST_BYTES or not head.endswith(_LINE_ENDS):
             return False
         length = headers.get("Content-Length", "")

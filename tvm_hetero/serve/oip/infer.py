@@ -20,6 +20,7 @@ from tvm_hetero.serve.core.refusal import (
     RefusedError,
     RequestError,
 )
+from tvm_hetero.serve.http.door_checks import told_length
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import ServedModel
 from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
@@ -83,9 +84,8 @@ class Infer(ApiHandler):
         head = _head_length(headers.get(HEAD_LENGTH))
         timeout, priority = scheduling_by_headers(headers)
         kind = "json" if head is None and form != NPY else "binary"
-        length = headers.get("Content-Length", "")
-        size = int(length) if length.isdecimal() else 0
-        return InferHead(form, coding, head, timeout, priority, size, form_of(kind, length),
+        size, told = told_length(headers), headers.get("Content-Length", "")
+        return InferHead(form, coding, head, timeout, priority, size, form_of(kind, told),
                          NPY in headers.get("Accept", ""))  # fmt: skip
 
     def check_door(self) -> None:

@@ -14,8 +14,9 @@ import msgspec
 from tornado.web import HTTPError
 
 from tvm_hetero.serve.core.deadline import end_at, timeout_by_header
-from tvm_hetero.serve.core.refusal import STREAMS, TOO_LARGE, RefusedError
+from tvm_hetero.serve.core.refusal import STREAMS, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.door_checks import told_length, too_large
 from tvm_hetero.serve.http.errors import Fault, describe_fault
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.decoder_model import DecoderModel
@@ -39,12 +40,9 @@ class OpenAiHandler(ApiHandler):
 
     def check_door(self) -> None:
         """A body of texts is small; one without an announced length is cut off there, too."""
-        length = self.request.headers.get("Content-Length", "0")
-        if length.isdecimal() and int(length) > _LARGEST:
-            raise RefusedError(
-                f"the body has {length} bytes, more than the {_LARGEST} that are allowed",
-                reason=TOO_LARGE, status=413,
-            )  # fmt: skip
+        size = told_length(self.request.headers)
+        if size > _LARGEST:
+            raise too_large(f"{size} bytes, more", _LARGEST)
         connection: Any = self.request.connection
         connection.set_max_body_size(min(_LARGEST, self.context.options.limits.body))
 
