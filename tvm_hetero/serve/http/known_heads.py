@@ -9,7 +9,6 @@ so is the key.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
@@ -40,6 +39,7 @@ class KnownHead:
         )  # fmt: skip
         self.headers: HTTPHeaders = request.headers
         self._read = {**vars(request), "connection": None, "server_connection": None}
+        del self._read["_start_time"]  # by the clock that jumps; nobody here asks for it
 
     def request(self, connection: Any, server: object) -> HTTPServerRequest:
         """A further request with this head, on a connection."""
@@ -48,7 +48,6 @@ class KnownHead:
         own.update(self._read)
         own["connection"], own["server_connection"] = connection, server
         own["remote_ip"] = getattr(connection.context, "remote_ip", None)
-        own["_start_time"] = time.time()
         return request
 
 
