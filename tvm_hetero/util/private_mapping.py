@@ -50,7 +50,7 @@ def map_privately(file: int, size: int, start: int = 0) -> memoryview:
     mapped = (ctypes.c_ubyte * size).from_address(address)
     # At the end of the process there may be readers still.
     weakref.finalize(mapped, libc.munmap, address, size).atexit = False
-    return memoryview(np.frombuffer(memoryview(mapped), np.uint8))
+    return np.frombuffer(memoryview(mapped), np.uint8).data
 
 
 @cache
