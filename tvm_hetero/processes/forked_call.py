@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import mmap
 import os
 import select
 import signal
@@ -35,6 +34,7 @@ from tvm_hetero.processes.forked_child import (
 )
 from tvm_hetero.processes.signals import SIGNALS
 from tvm_hetero.processes.step_notes import PATIENCE, StepNote, StepPage
+from tvm_hetero.util.private_mapping import map_privately
 
 # Wall time that a child has in all, in its CPU time.
 _WAITS = 10.0
@@ -210,7 +210,7 @@ def _read_answer(answer: int, note: StepNote) -> list[Section]:
     size = os.fstat(answer).st_size
     if size < len(LAST_WORD) + 8:
         raise ChildLost("it gave no answer", note)
-    whole = memoryview(mmap.mmap(answer, size, flags=mmap.MAP_PRIVATE))
+    whole = map_privately(answer, size)
     end = size - len(LAST_WORD) - 8
     length = int.from_bytes(whole[end : end + 8], "little")
     if bytes(whole[end + 8 :]) != LAST_WORD or length > end:

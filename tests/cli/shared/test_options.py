@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,18 @@ def test_outputs_that_cannot_be_written(tmp_path: Path) -> None:
         check_writable(tmp_path / "none" / "x.json")
     with pytest.raises(UsageError, match=r"-o /proc/x\.json: /proc takes no files"):
         check_writable(Path("/proc/x.json"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_is_refused_where_only_empty_files_can_be_written(tmp_path: Path) -> None:
+    """As on a full disk: the answer of hours was lost at the end."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(UsageError, match=r"-o .*x\.json: .* takes no files: File too large"):
+            check_writable(tmp_path / "x.json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(tmp_path.iterdir())
 
 

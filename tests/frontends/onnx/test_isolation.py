@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from typing import Any
 
 import numpy as np
@@ -222,3 +223,37 @@ def test_a_refusal_for_size_is_followed_by_advice_that_works(
     assert OnnxLimits() == DEFAULT_LIMITS  # nor does an import of this package fail
     with pytest.raises(FormatError, match=f"{MADE_BYTES}: .*much"):
         from_onnx(model)
+
+
+def _large_weights() -> onnx.ModelProto:
+    """One weight comes back in a file, one is sent."""
+    rng = np.random.default_rng(0)
+    weights = {f"w{n}": rng.standard_normal((3, n)).astype(np.float32) for n in (900, 30_000)}
+    nodes = [helper.make_node("MatMul", ["x", name], [f"{name}_y"]) for name in weights]
+    model = _model(nodes, weights, output="w900_y")
+    model.graph.output.add(name="w30000_y").type.CopyFrom(model.graph.output[0].type)
+    return model
+
+
+def test_an_imported_model_that_is_kept_holds_no_descriptor() -> None:
+    """It held one for each file of its weights, up to 48, and one for what was sent."""
+    model = _large_weights()
+    from_onnx(model)
+    before = len(os.listdir("/proc/self/fd"))
+    kept = [from_onnx(model) for _ in range(3)]
+    assert (len(kept), len(os.listdir("/proc/self/fd"))) == (3, before)
+
+
+@pytest.mark.parametrize("more", [20, 49, 99])
+def test_a_model_is_imported_where_few_files_may_be_open(more: int) -> None:
+    """Files of weights took all but the last few, and the child "did not survive" the model."""
+    model = _large_weights()
+    from_onnx(model)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = set(map(int, os.listdir("/proc/self/fd")))
+    free = [number for number in range(1000) if number not in taken]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[more], hard))
+    try:
+        assert [name.name_hint for name in from_onnx(model).functions] == ["main"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

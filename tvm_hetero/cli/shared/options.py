@@ -13,6 +13,9 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.util.leftovers import make_file, remove
 from tvm_hetero.util.plain_file import open_plain_file
 
+_BLOCK = 4096
+"""Bytes that any file takes of a disk."""
+
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX model.")]
 ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM.json", help="A scheduling problem.")]
 Artifact = Annotated[
@@ -213,6 +216,24 @@ def parse_objective(kind: str, batch: int) -> Any:
     raise UsageError(f"--objective {kind!r} is unknown{nearest(kind, KINDS)}")
 
 
+def check_split(parts: int | None) -> None:
+    """Refuse more CPU devices than there are cores, by the option's name.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer cores that are ours.
+    """
+    from tvm_hetero.platform.host import available_cores
+
+    cores = len(available_cores())
+    if parts is not None and parts > cores:
+        raise UsageError(
+            f"--split {parts}: cannot make {parts} CPU devices of {cores} core(s); "
+            f"expected between 1 and {cores}"
+        )
+
+
 def check_writable(path: Path | None, option: str = "-o", *, folder: bool = False) -> None:
     """Refuse an output that cannot be written before hours of work, not after.
 
@@ -231,8 +252,15 @@ def check_writable(path: Path | None, option: str = "-o", *, folder: bool = Fals
 
 
 def _try_to_write(folder: Path, what: str) -> None:
-    """Make a file in a folder, and take it away again; nothing else tells for sure."""
+    """Write a file into a folder, and take it away again; nothing else tells for sure.
+
+    (A full disk still takes empty files, and loses the answer at the end.)
+    """
     try:
-        remove(make_file(".tvm_hetero.", "", folder))
+        path = make_file(".tvm_hetero.", "", folder)
+        try:
+            path.write_bytes(bytes(_BLOCK))
+        finally:
+            remove(path)
     except OSError as error:
         raise UsageError(f"{what}: {folder} takes no files: {error.strerror}") from None

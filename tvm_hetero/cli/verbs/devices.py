@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tvm_hetero.cli.shared.console import Steps
-from tvm_hetero.cli.shared.options import AsJson, check_writable
+from tvm_hetero.cli.shared.options import AsJson, check_split, check_writable
 from tvm_hetero.cli.shared.platforms import measure_links
 from tvm_hetero.errors import UsageError
 
@@ -59,6 +59,7 @@ def devices(
 
     if mcpu and split is None and teams == "none":
         raise UsageError("--mcpu says what each part is compiled for; add --split N")
+    check_split(split)
     check_writable(output)
     steps = Steps(quiet=json_output)
     names = [None if name == "native" else name for name in mcpu or []]

@@ -183,6 +183,7 @@ def partition(
     if time_limit is None:
         time_limit = QUICK_SECONDS if quick else SECONDS
     machine = TargetMachine(platform, cost_model, cluster, split, teams)
+    options.check_split(split)
     steps = Steps(quiet=json_output)
     asked = {
         "length": length, "chunk": chunk, "groups": groups, "shards": shards, "weights": weights,

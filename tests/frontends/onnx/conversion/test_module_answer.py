@@ -122,3 +122,14 @@ def test_where_few_files_may_be_open_there_are_fewer() -> None:
             assert 2 <= len(files.mapped()) <= 12
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_weights_hold_no_descriptors_however_many_they_are() -> None:
+    """A child had one open for each large weight: a model of a thousand did not survive it."""
+    with closing(MemoryFiles()) as files:
+        before = len(os.listdir("/proc/self/fd"))
+        tensors = [files.tensor(np.full(1 << 15, float(n))) for n in range(20)]
+        mapped = files.mapped()
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert [tensor.numpy()[-1] for tensor in tensors] == list(range(20))
+    assert len(mapped[0]) == 20 << 18

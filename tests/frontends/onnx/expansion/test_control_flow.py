@@ -270,6 +270,36 @@ def test_steps_are_counted_ahead_as_they_come(kind: str, bound: int, trips: int 
     assert (met - 1) // nodes == operators(expanded(model)).count("Relu")
 
 
+@pytest.mark.parametrize("trips", [-3, 0, 1])
+def test_a_condition_that_never_holds_ends_a_loop_after_its_first_step(trips: int) -> None:
+    """Where there was no step at all, which one is the last was asked of none: a fault."""
+    model = ended("a constant", 0, trips)
+    given = model.graph.node[0].attribute[0].g.node[0].attribute[0].t
+    given.CopyFrom(numpy_helper.from_array(np.array(False), "f"))
+    assert operators(same(model, X)).count("Relu") == max(0, trips)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_counter_beyond_all_numbers_is_counted_in_silence() -> None:
+    """Infinity less infinity is no number, and that is not greater than 0."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Sub", ["k", "step"], ["k_out"]),
+            helper.make_node("Greater", ["k_out", "zero"], ["e"]),
+            helper.make_node("Relu", ["s"], ["r"]),
+        ],
+        "body",
+        [value("i", [], INT64), value("c", [], BOOL), value("s", [2, 3]), value("k", [])],
+        [value("e", [], BOOL), value("r", [2, 3]), value("k_out", [])],
+    )
+    node = helper.make_node("Loop", ["", "go", "x", "begin"], ["y", "end"], body=body)
+    infinite = np.float32(np.inf)
+    constants = {"go": np.array(True), "zero": np.float32(0), "begin": infinite, "step": infinite}
+    constants = {name: np.asarray(each) for name, each in constants.items()}
+    model = make([node], {"x": [2, 3]}, ["y", "end"], constants)
+    assert operators(same(model, X)).count("Relu") == 1
+
+
 def test_a_condition_on_data_is_not_counted_ahead() -> None:
     model = ended("the step", 2**40)
     body = model.graph.node[0].attribute[0].g

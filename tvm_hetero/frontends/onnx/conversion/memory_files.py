@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import tvm
 
+from tvm_hetero.util.private_mapping import map_privately
+
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 _LARGE = 1 << 18
 """Bytes from which on it is worth a mapping of its own."""
@@ -60,7 +62,7 @@ class MemoryFiles:
         if array.nbytes < _LARGE or array.dtype.isbuiltin != 1:  # others are not NumPy's own
             return tvm.runtime.tensor(array)
         file, start = place = self._write(np.ascontiguousarray(array))
-        mapped = mmap.mmap(self._files[file], array.nbytes, flags=mmap.MAP_PRIVATE, offset=start)
+        mapped = map_privately(self._files[file], array.nbytes, start)
         made = tvm.runtime.from_dlpack(np.frombuffer(mapped, array.dtype).reshape(array.shape))
         self._held[made.__chandle__()] = made, place
         return made
@@ -98,18 +100,25 @@ class MemoryFiles:
 
 
 def _made(count: int) -> list[int]:
-    """Make so many files; where there may not be as many, half of those that there may be."""
+    """Make so many files, or half as many as there may be: the others are for the child and us."""
     files: list[int] = []
+    spare: list[int] = []
     try:
-        for _ in range(count):
+        while len(files) < count:
             flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
             files.append(os.memfd_create("tvm_hetero_weights", flags))
+            spare.append(os.dup(files[0]))
     except OSError:
-        if len(files) < 2:
+        if not spare:
+            for file in files:
+                os.close(file)
             raise
-        for file in files[len(files) // 2 :]:
+        few = len(spare)
+        spare += files[few:]
+        del files[few:]
+    finally:
+        for file in spare:
             os.close(file)
-        del files[len(files) // 2 :]
     return files
 
 
@@ -119,7 +128,4 @@ def _mapped(file: int) -> memoryview:
     size = os.fstat(file).st_size
     if not size:  # nothing cannot be mapped
         return memoryview(b"")
-    try:
-        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE))
-    except OSError as error:
-        raise MemoryError(f"{size} bytes of weights: {error.strerror}") from None
+    return map_privately(file, size)

@@ -87,7 +87,7 @@ class _Loop:
 def _sure_steps(loop: _Loop, most: int) -> int:
     """Return how many steps a loop has in any case; 0 where a condition may end it."""
     trips = loop.trips()
-    if trips is None or not loop.begins() or len(loop.body.input) < 2 or not loop.body.output:
+    if not trips or not loop.begins() or len(loop.body.input) < 2 or not loop.body.output:
         return 0
     wanted = int(min(trips, most // (1 + len(loop.body.node)) + 1))
     count = min(_FIRST, wanted)
@@ -148,7 +148,8 @@ def _counters(loop: _Loop, needed: set[str], count: int) -> dict[str, Array]:
             if step is not None and step.dtype == start.dtype and start.dtype.kind in "iuf":
                 numbers = np.full(count, step)
                 numbers[:1] = start
-                found[state.name] = _COMPUTED[maker.op_type].accumulate(numbers)
+                with np.errstate(all="ignore"):
+                    found[state.name] = _COMPUTED[maker.op_type].accumulate(numbers)
     return found
 
 
