@@ -222,7 +222,9 @@ def test_closed_outputs_are_written_to_by_no_one(files: Path, closed: str) -> No
         f"{command} {closed}", shell=True, capture_output=True, text=True, timeout=60, check=False
     )
     assert result.returncode == 0
-    assert not result.stderr or result.stderr.strip().startswith("stopped: single makes one plan")
+    # On a busy machine also what takes more than 2 s is said.
+    said = [line for line in result.stderr.splitlines() if not line.startswith("(")]
+    assert not said or said[0].startswith("stopped: single makes one plan")
     assert tvm_hetero("check", problem, answer).status == 0
 
 
