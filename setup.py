@@ -46,14 +46,15 @@ EXTRAS = {
     "rpc": ["cloudpickle", "psutil", "tornado"],
     "torch": ["torch>=2.6"],  # programs of torch.export
     "text": ["tokenizers"],  # prompts as text, where a model's folder has tokenizer.json
-    # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes.
+    # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes,
+    # its ceiling the next one, which may change inner parts of connections (serve/http/fast_lane.py).
     "serve": [
         "jinja2",
         "msgspec",
         "orjson",
         "prometheus_client",
         "tokenizers",
-        "tornado>=6.6.1",
+        "tornado>=6.6.1,<6.7",
         "uvloop",  # it serves without, too
     ],
     "otel": ["opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"],  # traces of requests
@@ -65,8 +66,6 @@ EXTRAS = {
         "cloudpickle",
         "geventhttpclient",
         "hypothesis",
-        "jinja2",
-        "msgspec",
         "mypy",
         "onnxruntime",
         "openai>=3",
@@ -74,8 +73,6 @@ EXTRAS = {
         "opentelemetry-sdk",
         "playwright",
         "open-inference-openapi",
-        "orjson",
-        "prometheus_client",
         "psutil",
         "pytest",
         "pytest-xdist",
@@ -84,10 +81,8 @@ EXTRAS = {
         "ruff",
         "schemathesis",
         "torch==2.13.0",
-        "tornado>=6.6.1",
         "transformers>=5",
         "types-PyYAML",
-        "uvloop",
     ],
     "build": ["cmake>=3.18", "ninja", "setuptools>=77", "setuptools-scm>=8", "wheel", TVM_FFI],
 }

@@ -269,12 +269,3 @@ def test_no_more_heads_are_kept_than_have_room(hosted, client):
     long = _request("X-Long: " + "x" * 4096)
     assert [client.send(long).reply().status for _ in range(3)] == [200] * 3
     assert hosted.taken == 0
-
-
-def test_another_tornado_answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornado.version_info", (6, 7, 0, 0))
-    with Hosted() as server, RawSocket(server.address) as raw:
-        server.open_gate()
-        for _ in range(5):
-            assert raw.send(_request()).reply().json == {"bytes": 4}
-        assert server.taken == 0

@@ -31,7 +31,7 @@ from tornado.web import Application
 
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_stream import DoorStream
-from tvm_hetero.serve.http.fast_lane import FastLane, is_lane_safe
+from tvm_hetero.serve.http.fast_lane import FastLane
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.http.known_heads import KnownHead, KnownHeads
 
@@ -55,7 +55,6 @@ class DoorApplication(Application):
         self.heads = KnownHeads()
         self._routes = [(re.compile(pattern).fullmatch, handler) for pattern, handler in routes]
         self._nowhere = nowhere
-        self._has_lane = is_lane_safe()
 
     def route(self, path: str) -> tuple[type[ApiHandler], dict[str, bytes | None]]:
         """Who answers under a path, and the path's named parts, unquoted."""
@@ -73,7 +72,7 @@ class DoorApplication(Application):
         if isinstance(server_conn, HTTP1ServerConnection):
             server_conn.params.header_timeout = None  # `DoorDelegate` has its own
         stream = request_conn.stream
-        if self._has_lane and isinstance(stream, DoorStream) and stream.lane is None:
+        if isinstance(stream, DoorStream) and stream.lane is None:
             stream.lane = FastLane(self, server_conn, request_conn, stream)
         return DoorDelegate(self, server_conn, request_conn)
 

@@ -8,8 +8,7 @@ a head, while the usual small request passes beside it:
     end     the answer is written; what came meanwhile is read by tornado's coroutine, in its turn
 
 All else is left in the stream's buffer, and is tornado's: heads that come the first time, bodies
-that come in parts, chunks, requests that were sent before the last one was answered. So is all
-under another tornado than the one whose inner parts are used here.
+that come in parts, chunks, requests that were sent before the last one was answered.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import asyncio
 import math
 from typing import TYPE_CHECKING, Any
 
-import tornado
 from tornado.http1connection import HTTP1Connection
 
 from tvm_hetero.serve.http.known_heads import KnownHead
@@ -28,12 +26,6 @@ if TYPE_CHECKING:
     from tvm_hetero.serve.http.door_stream import DoorStream
 
 _END = b"\r\n\r\n"
-_TORNADO = (6, 6)  # whose `HTTP1Connection` and `IOStream` this was written beside
-
-
-def is_lane_safe() -> bool:
-    """Whether tornado's inner parts are those that the lane knows."""
-    return tornado.version_info[:2] == _TORNADO
 
 
 class LaneConnection(HTTP1Connection):
