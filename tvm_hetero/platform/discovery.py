@@ -211,11 +211,7 @@ def split_cores(cores: Sequence[Core], parts: int) -> list[tuple[int, ...]]:
     UsageError
         If `parts` is below 1, or above the number of cores.
     """
-    if not 1 <= parts <= len(cores):
-        raise UsageError(
-            f"cannot make {parts} CPU devices of {len(cores)} core(s); "
-            f"expected between 1 and {len(cores)}"
-        )
+    check_parts(parts, len(cores))
     order = sorted(cores, key=lambda c: (c.node, c.cache, c.physical, c.number))
     first = {core.physical: core for core in reversed(order)}
     if len(first) >= parts:
@@ -230,6 +226,20 @@ def split_cores(cores: Sequence[Core], parts: int) -> list[tuple[int, ...]]:
     cuts = [0, *_even_cuts(borders, parts, len(order)), len(order)]
     numbers = [core.number for core in order]
     return [tuple(sorted(numbers[a:b])) for a, b in pairwise(cuts)]
+
+
+def check_parts(parts: int, cores: int) -> None:
+    """Refuse to divide cores into more parts than there are, or into none.
+
+    Raises
+    ------
+    UsageError
+        If `parts` is below 1, or above the number of cores.
+    """
+    if not 1 <= parts <= cores:
+        raise UsageError(
+            f"cannot make {parts} CPU devices of {cores} core(s); expected between 1 and {cores}"
+        )
 
 
 def _even_cuts(borders: Sequence[int], parts: int, total: int) -> list[int]:

@@ -224,14 +224,15 @@ def check_split(parts: int | None) -> None:
     UsageError
         If there are fewer cores that are ours.
     """
+    if parts is None:
+        return
+    from tvm_hetero.platform.discovery import check_parts
     from tvm_hetero.platform.host import available_cores
 
-    cores = len(available_cores())
-    if parts is not None and parts > cores:
-        raise UsageError(
-            f"--split {parts}: cannot make {parts} CPU devices of {cores} core(s); "
-            f"expected between 1 and {cores}"
-        )
+    try:
+        check_parts(parts, len(available_cores()))
+    except UsageError as error:
+        raise UsageError(f"--split {parts}: {error}") from None
 
 
 def check_writable(path: Path | None, option: str = "-o", *, folder: bool = False) -> None:
