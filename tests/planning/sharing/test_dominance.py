@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
+
 from tests.planning.choosing.questions import offer
 from tests.planning.sharing.small_days import cheapest_day, random_day
+from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.request import ModelVariant, SloLimit
 from tvm_hetero.planning.sharing import SharedMachine, SharedModel, SharingRequest
 from tvm_hetero.planning.sharing.dominance import needed_modes
@@ -54,6 +57,17 @@ def test_what_runs_on_another_copy_is_kept() -> None:
 def test_of_equal_modes_the_first_is_kept_and_of_empty_ones_none() -> None:
     empty = MachineMode("2 ms", (0, 0))
     assert needed_modes(kind_of(ALONE, empty, SMALL, replace(SMALL, name="6 ms"))) == [0, 2]
+
+
+@pytest.mark.parametrize(("room", "proven"), [(3, False), (None, True)])
+def test_a_day_that_no_mode_carries_is_impossible_but_where_other_batches_might_fit(
+    room: int | None, proven: bool
+) -> None:
+    problem = SharingProblem(("a", "b"), (kind_of(ALONE, LARGE, room=room),), ((9, 9),))
+    with pytest.raises(InfeasibleError, match="raise 'available'") as caught:
+        solve_day(problem, SharingPolicy(), Options(1.0, deadline=60.0))
+    assert caught.value.proven == proven
+    assert ("batches that were rated" in str(caught.value)) != proven
 
 
 def with_third_mode(seed: int) -> SharingProblem:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tvm_hetero.errors import InfeasibleError
+from tvm_hetero.planning.sharing.dominance import short_memories
 from tvm_hetero.planning.sharing.problem import DayPlan, MachineHour, SharingPolicy, SharingProblem
 
 if TYPE_CHECKING:
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
 _Living = dict[tuple[int, int], int]
 
 
-def no_day(policy: SharingPolicy) -> InfeasibleError:
-    """The error for a load that is proven to be too much."""
+def no_day(problem: SharingProblem, policy: SharingPolicy) -> InfeasibleError:
+    """The error for a load that is too much in all modes; no proof where memories are short.
+
+    There other batches than those that modes have, which carry most, might fit.
+    """
     how = "" if policy.shared else " with one model each"
+    is_short = any(short_memories(kind) for kind in problem.kinds)
+    batches = ", by the batches that were rated" if is_short else ""
     return InfeasibleError(
         f"the machines that can be had{how} do not carry the day's load within every SLO and "
-        "their memories; raise 'available', or relax an SLO",
-        proven=True,
+        f"their memories{batches}; raise 'available', or relax an SLO",
+        proven=not is_short,
     )
 
 

@@ -23,7 +23,7 @@ def needed_modes(kind: SharedKind) -> list[int]:
 
     Of modes that cover each other the first one is kept.
     """
-    short = _short_memories(kind)
+    short = short_memories(kind)
     shared = [g for g, mode in enumerate(kind.modes) if not mode.alone]
 
     def covers(other: int, own: int) -> bool:
@@ -53,8 +53,9 @@ def _covers(kind: SharedKind, other: MachineMode, own: MachineMode, short: Seque
     )
 
 
-def _short_memories(kind: SharedKind) -> list[int]:
-    """The devices that have no room for all copies at once, each with the most that it needs."""
+def short_memories(kind: SharedKind) -> list[int]:
+    """The devices that have no room for all copies at once, each with the most that it needs: who
+    may live together there depends on batches."""
     found = []
     for d, room in enumerate(kind.rooms):
         if room is None:

@@ -78,7 +78,7 @@ class HourTable:
         model.model.minimize(model.cost())
         outcome = run(model.model, options, CpsatBudget.of(options, now()), linear=2)
         if outcome.infeasible:
-            raise no_day(self.policy)
+            raise no_day(self.problem, self.policy)
         floor = max(between.floor, math.ceil(outcome.bound - 1e-6))
         if not outcome.found:
             return replace(between, floor=floor)

@@ -92,7 +92,7 @@ def _search(
     program.model.minimize(program.cost())
     outcome = run(program.model, options, CpsatBudget.of(options, now()), linear=2)
     if outcome.infeasible:
-        raise no_day(policy)
+        raise no_day(problem, policy)
     bound = max(math.ceil(outcome.bound - 1e-6), sum(floors))
     found = start
     if outcome.found:
