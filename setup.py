@@ -47,7 +47,7 @@ EXTRAS = {
     "torch": ["torch>=2.6"],  # programs of torch.export
     "text": ["tokenizers"],  # prompts as text, where a model's folder has tokenizer.json
     # Models over HTTP (tvm_hetero.serve). Tornado's floor is its last release of security fixes,
-    # its ceiling the next one, which may change inner parts of connections (serve/http/fast_lane.py).
+    # its ceiling the next one, which may change inner parts that we use (serve/http/fast_lane.py).
     "serve": [
         "jinja2",
         "msgspec",
