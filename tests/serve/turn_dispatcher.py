@@ -39,6 +39,9 @@ class TurnDispatcher:
                 reason=DEADLINE, retry_after=predicted,
             )  # fmt: skip
 
+    def compute_at_once(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer | None:
+        return None
+
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
         self.check_door(model, query.deadline, query.priority)
         gate = self._gates.setdefault(model.name, asyncio.Semaphore(max(1, model.executor.depth)))

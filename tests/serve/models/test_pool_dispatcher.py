@@ -28,6 +28,11 @@ WIDTHS = (64, 512, 512, 512, 10)
 
 @pytest.fixture(scope="module")
 def layers() -> Executable:
+    """Some dense layers."""
+    return divisible_layers()
+
+
+def divisible_layers() -> Executable:
     """Some dense layers, on two equal cores, that can be divided."""
     mod = lowered(dense(*WIDTHS), equal_cpus())
     problem = unit_problem(mod, equal_cpus())

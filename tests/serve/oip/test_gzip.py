@@ -8,14 +8,14 @@ import random
 import pytest
 
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.oip import infer
+from tvm_hetero.serve.oip import gzip_body
 
 PIECE = 64
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(infer, "_UNPACKED", PIECE)
+    monkeypatch.setattr(gzip_body, "_UNPACKED", PIECE)
 
 
 def _texts():
@@ -28,7 +28,7 @@ def _texts():
 def test_what_was_packed_comes_out():
     for text in (b"", *_texts()):
         packed = gzip.compress(text)
-        assert infer._decompressed(packed, len(text)) == text
+        assert gzip_body.decompress(packed, len(text)) == text
 
 
 def test_what_is_cut_or_goes_on_is_refused():
@@ -36,12 +36,12 @@ def test_what_is_cut_or_goes_on_is_refused():
         packed = gzip.compress(text)
         for broken in (packed[:-1], packed[: len(packed) // 2], packed + b"x", 2 * packed):
             with pytest.raises(HeteroError, match="ends before its end, or after it"):
-                infer._decompressed(broken, 2 * len(text))
+                gzip_body.decompress(broken, 2 * len(text))
     with pytest.raises(HeteroError, match="is no gzip"):
-        infer._decompressed(b"no gzip at all", 100)
+        gzip_body.decompress(b"no gzip at all", 100)
 
 
 def test_what_is_too_large_is_refused_before_it_is_there():
     for text in _texts():
         with pytest.raises(HeteroError, match="more than"):
-            infer._decompressed(gzip.compress(text), len(text) - 1)
+            gzip_body.decompress(gzip.compress(text), len(text) - 1)

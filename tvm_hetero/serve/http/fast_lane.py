@@ -33,11 +33,11 @@ class LaneConnection(HTTP1Connection):
 
     stream: DoorStream
 
-    def __init__(self, lane: FastLane, known: KnownHead, params: Any, context: object) -> None:
-        super().__init__(lane.stream, False, params, context)
+    def __init__(self, lane: FastLane, known: KnownHead) -> None:
+        # What tornado's own makes anew for each request is the same for all of them.
+        vars(self).update(lane.usual)
         self._lane = lane
         self._request_start_line, self._request_headers = known.start_line, known.headers
-        self._read_finished = True
 
     def send_whole(self, answer: bytes) -> None:
         """Send head and body, and be done."""
@@ -65,6 +65,7 @@ class FastLane:
     ----------
     is_busy : whether a request that it took is being answered.
     taken : how many it took.
+    usual : the attributes of a connection of tornado's when its request has come.
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class FastLane:
         self.taken = 0
         self._application, self._server = application, server
         self._heads, self._context = application.heads, application.context
-        self._params, self._peer = connection.params, connection.context
+        self.usual = _attributes_of(HTTP1Connection(stream, False, connection.params,
+                                                    connection.context))  # fmt: skip
         self._idle = application.context.options.limits.idle
         self._work: asyncio.Task[None] | None = None  # the loop itself holds it weakly
 
@@ -92,7 +94,7 @@ class FastLane:
         self.is_busy = True
         self.taken += 1
         self.stream.allow(math.inf)
-        connection = LaneConnection(self, known, self._params, self._peer)
+        connection = LaneConnection(self, known)
         request = known.request(connection, self._server)
         handler = known.handler(self._application, request, context=self._context)
         handler.open_known(known)
@@ -110,3 +112,10 @@ class FastLane:
         self._work = None
         self.stream.allow(self._idle)
         self.stream.read_on()
+
+
+def _attributes_of(connection: HTTP1Connection) -> dict[str, Any]:
+    """Those of a connection whose request has come; nobody of ours waits for its end."""
+    connection._read_finished = True
+    connection._finish_future.set_result(None)
+    return vars(connection)

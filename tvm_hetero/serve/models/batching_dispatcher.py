@@ -25,7 +25,8 @@ from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priorit
 from tvm_hetero.serve.models.batch_gain import GroupTimes, Shares, pays
 from tvm_hetero.serve.models.batch_plans import seeded_elements
 from tvm_hetero.serve.models.policy_driver import MakeScheduler
-from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher, due_of, key_of
+from tvm_hetero.serve.models.policy_keys import due_of, key_of
+from tvm_hetero.serve.models.pool_dispatcher import PoolDispatcher
 from tvm_hetero.serve.models.query_groups import (
     GroupMember,
     Merger,
@@ -88,6 +89,10 @@ class BatchingDispatcher(PoolDispatcher):
                 if self.can_exchange(merger.entries, merger.query(key_of(merger.plan), due)):
                     return
         super().check_door(model, due, priority)
+
+    def compute_at_once(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer | None:
+        """As `PoolDispatcher.compute_at_once`; of models whose queries may join, none is."""
+        return None if model.batches else super().compute_at_once(model, query)
 
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
         """As `Dispatcher.compute`."""

@@ -42,6 +42,18 @@ class Dispatcher(Protocol):
         """
         ...
 
+    def compute_at_once(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer | None:
+        """Outputs of a query whose turn is now, and that takes less than to wait for it would.
+
+        None: `compute` is to be awaited; it may come to the same.
+
+        Raises
+        ------
+        RefusedError, RunError
+            As in `compute`.
+        """
+        ...
+
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
         """Outputs of a query, when its turn has come.
 
@@ -75,6 +87,26 @@ class Observed:
             self._tell(EndedQuery(model.name, model.version, "refused", error.reason))
             raise
 
+    def compute_at_once(
+        self,
+        model: TensorModel,
+        statistics: ModelStatistics,
+        query: InferenceQuery,
+        slo: float | None,
+    ) -> InferenceAnswer | None:
+        """As `Dispatcher.compute_at_once`, and counted, if it comes to an end here."""
+        asked = _with_objective(query, slo)
+        try:
+            answer = self._dispatcher.compute_at_once(model, asked)
+        except Exception as error:
+            statistics.begin()
+            self._end(model, statistics, asked, slo, _UNANSWERED, *_outcome_of(error))
+            raise
+        if answer is not None:
+            statistics.begin()
+            self._end(model, statistics, asked, slo, answer, "success")
+        return answer
+
     async def compute(
         self,
         model: TensorModel,
@@ -84,32 +116,46 @@ class Observed:
     ) -> InferenceAnswer:
         """As `Dispatcher.compute`, and counted; `slo` (s) is the model's objective."""
         statistics.begin()
-        if slo is not None:
-            query = replace(query, due=query.arrived + slo)
-        outcome, reason = "failed", ""
-        answer = _UNANSWERED
+        asked = _with_objective(query, slo)
         try:
-            answer = await self._dispatcher.compute(model, query)
-            outcome = "success"
-            return answer
-        except RefusedError as error:
-            outcome, reason = "refused", error.reason
+            answer = await self._dispatcher.compute(model, asked)
+        except BaseException as error:
+            self._end(model, statistics, asked, slo, _UNANSWERED, *_outcome_of(error))
             raise
-        except DeadlineError:
-            outcome = "deadline"
-            raise
-        except asyncio.CancelledError:
-            outcome = "cancelled"
-            raise
-        finally:
-            whole = time.monotonic() - query.arrived
-            ended = EndedQuery(
-                model.name, model.version, outcome, reason, answer.queued, answer.computed, whole,
-                query.items, slo, answer.executions, answer.together,
-            )  # fmt: skip
-            statistics.end(ended)
-            self._tell(ended)
+        self._end(model, statistics, asked, slo, answer, "success")
+        return answer
+
+    def _end(
+        self,
+        model: TensorModel,
+        statistics: ModelStatistics,
+        query: InferenceQuery,
+        slo: float | None,
+        answer: InferenceAnswer,
+        outcome: str,
+        reason: str = "",
+    ) -> None:
+        whole = time.monotonic() - query.arrived
+        ended = EndedQuery(
+            model.name, model.version, outcome, reason, answer.queued, answer.computed, whole,
+            query.items, slo, answer.executions, answer.together,
+        )  # fmt: skip
+        statistics.end(ended)
+        self._tell(ended)
 
     def _tell(self, ended: EndedQuery) -> None:
         for observer in self.observers:
             observer(ended)
+
+
+def _with_objective(query: InferenceQuery, slo: float | None) -> InferenceQuery:
+    return query if slo is None else replace(query, due=query.arrived + slo)
+
+
+def _outcome_of(error: BaseException) -> tuple[str, str]:
+    """What became of a query that raised this, and the reason of a refusal."""
+    if isinstance(error, RefusedError):
+        return "refused", error.reason
+    if isinstance(error, DeadlineError):
+        return "deadline", ""
+    return ("cancelled" if isinstance(error, asyncio.CancelledError) else "failed"), ""

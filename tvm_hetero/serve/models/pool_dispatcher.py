@@ -33,15 +33,15 @@ from tvm_hetero.serve.models.policy_driver import (
     SharedQuery,
     refusal_of,
 )
+from tvm_hetero.serve.models.policy_keys import due_of, is_of, key_of, name_key
 from tvm_hetero.serve.models.served_times import ServedTimes
-from tvm_hetero.serve.models.share_plans import SHAPES, Shape
+from tvm_hetero.serve.models.share_plans import SHAPES, Cores, Shape
 from tvm_hetero.serve.models.tensor_model import TensorModel, answer_in_time, split_items
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.query import Query
 
 # What a plan is predicted to take on fewer cores than it needs: no deadline allows it.
 _NEVER = 1e6
-_OF_BATCH = "*"  # between a version and the size of a plan; versions are digits
 _AT_THE_DOOR = -1  # the number of a query that is asked about, and not here yet
 # What takes less (s) is computed by the loop's own thread: to wake another, and to be woken, takes
 # about as long.
@@ -67,6 +67,7 @@ class PoolDispatcher(PolicyDriver):
         self._cores = tuple(cores)
         self._most = most_waiting
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="tvm_hetero shares")
+        self._quick: set[str] = set()  # models whose last query of one element ran at once
 
     # ------------------------------------------------------------------ models
 
@@ -78,7 +79,7 @@ class PoolDispatcher(PolicyDriver):
     def gate(self, name: str, version: str, seconds: float) -> Gate:
         """The turns of who runs by plans of its own, on all cores, about so long at a time."""
         paces = [Pace(_NEVER, _NEVER)] * (len(self._cores) - 1) + [Pace(seconds, seconds)]
-        self.know(_key(name, version), ServedTimes(paces, paces))
+        self.know(name_key(name, version), ServedTimes(paces, paces))
         return Gate(
             lambda: self._hold_all(name, version, Priority.LOW),
             lambda: len(self.profile.models) > 1,
@@ -86,9 +87,9 @@ class PoolDispatcher(PolicyDriver):
 
     def remove(self, name: str, version: str) -> None:
         """Forget a model; while something of it is here the policy has to know its times."""
-        key = _key(name, version)
+        self._quick.discard(name_key(name, version))
         for known in self.profile.models:
-            if known == key or known.startswith(f"{key}{_OF_BATCH}"):
+            if is_of(known, name, version):
                 self.forget(known)
 
     def predict(self, model: TensorModel, shape: Shape) -> list[Pace]:
@@ -138,12 +139,27 @@ class PoolDispatcher(PolicyDriver):
             retry_after=self._wait_of_all(),
         )  # fmt: skip
 
+    def compute_at_once(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer | None:
+        """As `Dispatcher.compute_at_once`: of a tiny model, while nothing runs or waits."""
+        is_likely = query.items == 1 and key_of(model) in self._quick
+        if not is_likely or self.running or self.waiting:
+            return None
+        entry = self._enter(model, query)
+        try:
+            executor = self._granted_at_once(entry, model)
+            if executor is None:
+                self._quick.discard(key_of(model))
+                return None
+            entry.begun = time.monotonic()
+            rows = [executor.run(query.inputs)]
+            self.learn(entry)
+            return model.answer(query, rows, entry.begun)
+        finally:
+            self.leave(entry)
+
     async def compute(self, model: TensorModel, query: InferenceQuery) -> InferenceAnswer:
         self.check_queue(model.name)
-        due = due_of(query)
-        entry = self.enter(
-            key_of(model), model.name, query.items, query.priority, query.arrived, due
-        )
+        entry = self._enter(model, query)
         try:
             async with answer_in_time(query):
                 await entry.granted
@@ -157,10 +173,22 @@ class PoolDispatcher(PolicyDriver):
         finally:
             self.leave(entry)
 
+    def _enter(self, model: TensorModel, query: InferenceQuery) -> SharedQuery:
+        key, due = key_of(model), due_of(query)
+        return self.enter(key, model.name, query.items, query.priority, query.arrived, due)
+
+    def _granted_at_once(self, entry: SharedQuery, model: TensorModel) -> Executor | None:
+        """What runs a query that has its share now, if it is quick; raises its refusal."""
+        if not entry.granted.done():
+            return None
+        entry.granted.result()
+        executor = self._found(entry, model)
+        return executor if executor is not None and self._is_quick(entry, executor) else None
+
     @asynccontextmanager
     async def _hold_all(self, name: str, version: str, priority: Priority) -> AsyncIterator[None]:
         """Have all cores for a moment."""
-        key = _key(name, version)
+        key = name_key(name, version)
         entry = self.enter(key, name, 1, priority, time.monotonic(), math.inf)
         try:
             await entry.granted
@@ -176,7 +204,8 @@ class PoolDispatcher(PolicyDriver):
         """Outputs of each element."""
         if query.items == 1:
             executor = await self.executor(entry, model)
-            if executor.schedule.value < _AT_ONCE and self._is_quick(entry):
+            if self._is_quick(entry, executor):
+                self._quick.add(entry.query.model)
                 return [executor.run(query.inputs)]
             return [await asyncio.wrap_future(executor.submit(query.inputs))]
         parts = deque(split_items(query.inputs, query.items))
@@ -187,9 +216,13 @@ class PoolDispatcher(PolicyDriver):
                 self.tell_released(entry)
         return rows
 
-    def _is_quick(self, entry: SharedQuery) -> bool:
-        """Whether it was, where it was measured: a prediction may be wrong, and others wait."""
-        return self.profile.latency(entry.query.model, 1, len(entry.places)) < _NOT_AT_ONCE
+    def _is_quick(self, entry: SharedQuery, executor: Executor) -> bool:
+        """Whether one element is computed in less time than another thread takes to wake.
+
+        Where it was measured, it was, too: a prediction may be wrong, and others wait.
+        """
+        measured = self.profile.latency(entry.query.model, 1, len(entry.places))
+        return executor.schedule.value < _AT_ONCE and measured < _NOT_AT_ONCE
 
     async def _run_on_share(
         self,
@@ -216,14 +249,19 @@ class PoolDispatcher(PolicyDriver):
             await asyncio.gather(*flying, return_exceptions=True)
 
     async def executor(self, entry: SharedQuery, model: TensorModel) -> Executor:
-        """What runs a model on the places of a query."""
-        cores = frozenset(self._cores[place] for place in entry.places)
-        shape: Shape = "single" if entry.query.items == 1 else "stream"
-        found = model.instances.find(cores, shape)
+        """What runs a model on the places of a query; made where it is not there."""
+        found = self._found(entry, model)
         if found is None:
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(self._maker, model.instances.make, cores, shape)
+            loop, share = asyncio.get_running_loop(), self._share(entry)
+            found = await loop.run_in_executor(self._maker, model.instances.make, *share)
         return found
+
+    def _found(self, entry: SharedQuery, model: TensorModel) -> Executor | None:
+        return model.instances.find(*self._share(entry))
+
+    def _share(self, entry: SharedQuery) -> tuple[Cores, Shape]:
+        cores = frozenset(self._cores[place] for place in entry.places)
+        return cores, "single" if entry.query.items == 1 else "stream"
 
     def learn(self, entry: SharedQuery) -> None:
         """Take samples of what it took, if it had one share all the time."""
@@ -257,21 +295,3 @@ class PoolDispatcher(PolicyDriver):
         """Seconds that what waits is predicted to take together, if nothing else came."""
         work = sum(self.profile.latency(each.model, each.items, 1) for each in self.waiting)
         return work / len(self._cores)
-
-
-def due_of(query: InferenceQuery) -> float:
-    """When it should be computed, by its client and by its model's objective; infinite: never.
-
-    What ends it is the deadline itself (`answer_in_time`): half of the answers are written sooner.
-    """
-    return min(query.deadline or math.inf, query.due or math.inf) - query.writing
-
-
-def key_of(model: TensorModel) -> str:
-    """By which a policy knows a model; its plans for batches are to it models of their own."""
-    key = _key(model.name, model.version)
-    return key if model.size == 1 else f"{key}{_OF_BATCH}{model.size}"
-
-
-def _key(name: str, version: str) -> str:
-    return f"{name}/{version}"

@@ -5,64 +5,29 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-import zlib
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from collections.abc import Coroutine, Generator, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from tvm_hetero.executor.tensors import ALIGNMENT
-from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery, Priority
-from tvm_hetero.serve.core.refusal import (
-    DEADLINE,
-    TOO_LARGE,
-    AccessError,
-    RefusedError,
-    RequestError,
-)
-from tvm_hetero.serve.http.door_checks import told_length
+from tvm_hetero.serve.core.query import InferenceAnswer, InferenceQuery
+from tvm_hetero.serve.core.refusal import DEADLINE, AccessError, RefusedError, RequestError
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import ServedModel
-from tvm_hetero.serve.models.tensor_model import Signature, TensorModel
-from tvm_hetero.serve.models.transport_times import BodyForm, TransportTimes, form_of
-from tvm_hetero.serve.oip.answers import write_answer
+from tvm_hetero.serve.models.tensor_model import TensorModel
+from tvm_hetero.serve.models.transport_times import TransportTimes
+from tvm_hetero.serve.oip.answers import WrittenAnswer, write_answer
+from tvm_hetero.serve.oip.gzip_body import decompress
+from tvm_hetero.serve.oip.infer_head import BYTES, HEAD_LENGTH, InferHead, read_infer_head
 from tvm_hetero.serve.oip.npy import NPY, write_npy
 from tvm_hetero.serve.oip.numbers import take_turns
-from tvm_hetero.serve.oip.parameters import scheduling_by_headers, scheduling_by_parameters
+from tvm_hetero.serve.oip.parameters import scheduling_by_parameters
 from tvm_hetero.serve.oip.requests import Body, InferRequest, read_json, read_raw, read_saved
 
-HEAD_LENGTH = "Inference-Header-Content-Length"
-_BYTES = "application/octet-stream"
-# The last is what curl says if it is told nothing.
-_TAKEN = ("", "application/json", _BYTES, NPY, "application/x-www-form-urlencoded")
-
 _LARGE = 32 << 10  # bytes that are worth being aligned
-_UNPACKED = 256 << 10  # bytes that are copied in a fraction of a millisecond
 
 T = TypeVar("T")
-
-
-class InferHead(NamedTuple):
-    """What the headers of a query say.
-
-    Attributes
-    ----------
-    type, coding : of the body.
-    head : bytes of its JSON, behind which are tensors; None: it is JSON alone.
-    timeout, priority : in s, None: no deadline by headers.
-    length : bytes of the body; 0: that was not told.
-    form : by which what reading and writing takes is predicted.
-    asks_npy : whether the answer is to be a .npy file.
-    """
-
-    type: str
-    coding: str
-    head: int | None
-    timeout: float | None
-    priority: Priority
-    length: int
-    form: BodyForm
-    asks_npy: bool
 
 
 class Infer(ApiHandler):
@@ -74,19 +39,7 @@ class Infer(ApiHandler):
 
     def read_head(self) -> InferHead:
         """Refuse forms that are not spoken here."""
-        headers = self.request.headers
-        form = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if form not in _TAKEN:
-            raise AccessError(f"expected {_TAKEN[1]}, {_BYTES} or {NPY}", 415)
-        coding = headers.get("Content-Encoding", "identity")
-        if coding not in ("identity", "gzip"):
-            raise AccessError("bodies are taken as they are, or as gzip", 415)
-        head = _head_length(headers.get(HEAD_LENGTH))
-        timeout, priority = scheduling_by_headers(headers)
-        kind = "json" if head is None and form != NPY else "binary"
-        size, told = told_length(headers), headers.get("Content-Length", "")
-        return InferHead(form, coding, head, timeout, priority, size, form_of(kind, told),
-                         NPY in headers.get("Accept", ""))  # fmt: skip
+        return read_infer_head(self.request.headers)
 
     def check_door(self) -> None:
         """Refuse unknown models, and what comes too late."""
@@ -117,32 +70,68 @@ class Infer(ApiHandler):
         self._room[self._filled : self._filled + len(chunk)] = chunk
         self._filled += len(chunk)
 
-    async def post(self, name: str, version: str | None = None) -> None:
-        """Read, compute, answer."""
+    def post(self, name: str, version: str | None = None) -> Coroutine[Any, Any, None] | None:
+        """Read, compute, answer; what is left to be awaited, if anything is.
+
+        Of small queries of tiny models nothing is: a task costs about as much as all else of them.
+        """
+        if not 0 < self.facts.length <= _LARGE or self.facts.coding != "identity":
+            return self._answer(name, version)
+        body, model = self._checked(self.body), self.find_model(name, version)
+        begun = time.monotonic()
+        request = _at_once(self._request(body, model))
+        if request is None:
+            return self._answer(name, version)
+        self._note_read(model, begun)
+        query = self._query(model, request)
+        tensors, dispatcher = _tensors_of(model), self.context.dispatcher
+        try:
+            answer = dispatcher.compute_at_once(tensors, model.statistics, query, model.slo)
+        except RefusedError as error:
+            self._doubt_writing(error, model, query)
+            raise
+        if answer is None:
+            return self._compute(model, request, query)
+        return self._write(model, request, answer)
+
+    async def _answer(self, name: str, version: str | None) -> None:
+        """All of it, for bodies of any size."""
         body = await self._whole_body()
         model, request = await self._read(body, name, version)
-        tensors = _tensors_of(model)
+        await self._compute(model, request, self._query(model, request))
+
+    def _query(self, model: ServedModel, request: InferRequest) -> InferenceQuery:
         deadline, priority = self._deadline, self.facts.priority
         if request.parameters:
             deadline, priority = scheduling_by_parameters(
                 request.parameters, self.arrived, (deadline, priority)
             )
-        query = InferenceQuery(
+        return InferenceQuery(
             request.inputs, request.items, deadline, priority=priority, arrived=self.arrived,
             writing=model.statistics.writing.typical(self.facts.form),
         )  # fmt: skip
-        work = self.context.dispatcher.compute(tensors, model.statistics, query, model.slo)
-        allowed = self._due(deadline, model) - self.arrived
+
+    async def _compute(
+        self, model: ServedModel, request: InferRequest, query: InferenceQuery
+    ) -> None:
+        """Wait for the outputs, and answer."""
+        dispatcher, tensors = self.context.dispatcher, _tensors_of(model)
         try:
-            answer = await self.attend(work)
+            answer = await self.attend(
+                dispatcher.compute(tensors, model.statistics, query, model.slo)
+            )
         except RefusedError as error:
-            self._doubt(error, [model.statistics.writing], allowed)
+            self._doubt_writing(error, model, query)
             raise
-        begun = time.monotonic()
-        await self._write(model, request, answer)
-        took = time.monotonic() - begun
-        model.statistics.encode.add(took)
-        model.statistics.writing.add(self.facts.form, took)
+        rest = self._write(model, request, answer)
+        if rest is not None:
+            await rest
+
+    def _doubt_writing(
+        self, error: RefusedError, model: ServedModel, query: InferenceQuery
+    ) -> None:
+        allowed = self._due(query.deadline, model) - self.arrived
+        self._doubt(error, [model.statistics.writing], allowed)
 
     def _due(self, deadline: float | None, model: ServedModel) -> float:
         """When the answer has to be, or should be, there; infinite: whenever."""
@@ -166,47 +155,70 @@ class Infer(ApiHandler):
         model = self.find_model(name, version)
         while True:
             begun = time.monotonic()
-            request = await self._steps(self._request(body, _tensors_of(model).signature))
-            took = time.monotonic() - begun
-            model.statistics.decode.add(took)
-            model.statistics.reading.add(self.facts.form, took)
+            request = await self._steps(self._request(body, model))
+            self._note_read(model, begun)
             now = self.find_model(name, version)
             if now is model:
                 return model, request
             model = now  # another version came meanwhile: is it a request for that one, too?
 
-    def _request(self, body: Body, signature: Signature) -> Generator[None, None, InferRequest]:
-        head = self.facts.head
+    def _note_read(self, model: ServedModel, begun: float) -> None:
+        took = time.monotonic() - begun
+        model.statistics.decode.add(took)
+        model.statistics.reading.add(self.facts.form, took)
+
+    def _request(self, body: Body, model: ServedModel) -> Generator[None, None, InferRequest]:
+        head, signature = self.facts.head, _tensors_of(model).signature
         if self.facts.type == NPY:
             return read_saved(body, signature, self.get_query_arguments("output"))
         if head == 0:
             return read_raw(body, signature, self.get_query_arguments("output"))
         return (yield from read_json(body, head, signature))
 
-    async def _write(
+    def _write(
         self, model: ServedModel, request: InferRequest, answer: InferenceAnswer
-    ) -> None:
+    ) -> Coroutine[Any, Any, None] | None:
+        """Answer; what is left to be awaited, if the answer is large."""
+        begun = time.monotonic()
         if self.facts.asks_npy:
-            if len(request.outputs) != 1:
-                names = " or ".join(f"?output={each.name}" for each in request.outputs)
-                raise AccessError(f"a .npy file has one array; choose one: {names}", 406)
-            self.send([write_npy(answer.outputs[request.outputs[0].name])], NPY)
-            return
-        written = await self._steps(write_answer((model.name, model.version), request, answer))
+            self._send_saved(request, answer)
+        else:
+            steps = write_answer((model.name, model.version), request, answer)
+            written = _at_once(steps)
+            if written is None:
+                return self._write_on(model, steps, begun)
+            self._send_written(written)
+        self._note_written(model, begun)
+        return None
+
+    async def _write_on(
+        self, model: ServedModel, steps: Generator[None, None, WrittenAnswer], begun: float
+    ) -> None:
+        self._send_written(await self.attend(take_turns(steps)))
+        self._note_written(model, begun)
+
+    def _note_written(self, model: ServedModel, begun: float) -> None:
+        took = time.monotonic() - begun
+        model.statistics.encode.add(took)
+        model.statistics.writing.add(self.facts.form, took)
+
+    def _send_saved(self, request: InferRequest, answer: InferenceAnswer) -> None:
+        if len(request.outputs) != 1:
+            names = " or ".join(f"?output={each.name}" for each in request.outputs)
+            raise AccessError(f"a .npy file has one array; choose one: {names}", 406)
+        self.send([write_npy(answer.outputs[request.outputs[0].name])], NPY)
+
+    def _send_written(self, written: WrittenAnswer) -> None:
         if written.tensors is None:
             self.send([written.head], "application/json")
         else:
             told = {HEAD_LENGTH: str(len(written.head))}
-            self.send([written.head, *written.tensors], _BYTES, told)
+            self.send([written.head, *written.tensors], BYTES, told)
 
     async def _steps(self, steps: Generator[None, None, T]) -> T:
         """Take steps; those who hang up take no more. Most requests take one, at once."""
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        return await self.attend(take_turns(steps))
+        result = _at_once(steps)
+        return await self.attend(take_turns(steps)) if result is None else result
 
     def _reserve(self, facts: InferHead) -> None:
         """Memory for a body whose length is told, in which the first tensor is aligned."""
@@ -222,7 +234,10 @@ class Infer(ApiHandler):
         body: Body = self.body if self._room is None else self._room
         if self.facts.coding == "gzip":
             limit = self.context.options.limits.body
-            body = await asyncio.to_thread(_decompressed, bytes(body), limit)
+            body = await asyncio.to_thread(decompress, bytes(body), limit)
+        return self._checked(body)
+
+    def _checked(self, body: Body) -> Body:
         head = self.facts.head
         if head is not None and head > len(body):
             raise RequestError(f"{HEAD_LENGTH} is {head}; the body has {len(body)} bytes")
@@ -235,42 +250,11 @@ def _tensors_of(model: ServedModel) -> TensorModel:
     return model.tensors
 
 
-def _head_length(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isdecimal() or len(text) > 12:
-        raise RequestError(f"{HEAD_LENGTH}: expected a number of bytes")
-    return int(text)
-
-
-def _decompressed(body: bytes, limit: int) -> bytearray:
-    """A gzip body; no more than the limit is ever there.
-
-    In pieces: all of it at once would be copied while no other thread may run Python.
-    """
-    stream, whole = zlib.decompressobj(16 + zlib.MAX_WBITS), bytearray()
-    rest = memoryview(body)
-    while rest and not stream.eof:
-        piece, rest = bytes(rest[:_UNPACKED]), rest[_UNPACKED:]
-        for more in _unpacked(stream, piece):
-            whole += more
-            if len(whole) > limit:
-                raise RefusedError(
-                    f"the body has more than {limit} bytes when it is decompressed",
-                    reason=TOO_LARGE, status=413,
-                )  # fmt: skip
-    if not stream.eof or stream.unused_data or rest:
-        raise RequestError("the body's gzip ends before its end, or after it")
-    return whole
-
-
-def _unpacked(stream: Any, piece: bytes) -> Iterator[bytes]:
-    """What a piece of a gzip stream adds, a piece at a time."""
-    is_full = True
-    while (piece or is_full) and not stream.eof:
-        try:
-            more: bytes = stream.decompress(piece, _UNPACKED)
-        except zlib.error:
-            raise RequestError("the body is no gzip") from None
-        piece, is_full = stream.unconsumed_tail, len(more) == _UNPACKED
-        yield more
+def _at_once(steps: Generator[None, None, T]) -> T | None:
+    """What steps return, if they need no second one."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    return None
