@@ -71,7 +71,7 @@ def read_message(text: bytes | bytearray) -> InferMessage:
     """
     if len(text) < _LARGE:
         return _decode(text)
-    rest, arrays = cut_arrays(bytes(text))
+    rest, arrays = cut_arrays(text)
     message = _decode(rest)
     for each in message.inputs:
         place = bytes(each.data)
@@ -80,23 +80,24 @@ def read_message(text: bytes | bytearray) -> InferMessage:
     return message
 
 
-def cut_arrays(text: bytes) -> tuple[bytes, list[bytes]]:
-    """A document with marks in the place of its arrays called ``data``, and these arrays."""
-    parts: list[bytes] = []
-    arrays: list[bytes] = []
+def cut_arrays(text: bytes | bytearray) -> tuple[bytes, list[memoryview]]:
+    """A document with marks in the place of its arrays called ``data``, and where these are."""
+    parts: list[bytes | bytearray] = []
+    arrays: list[memoryview] = []
+    whole = memoryview(text)
     done, at = 0, text.find(_KEY)
     while at >= 0:
         begin = _array_after(text, at)
         end = text.rfind(b"]", begin, _next_mark(text, begin)) + 1 if begin else 0
         if end:
             parts += [text[done:begin], b'"%b%d"' % (_MARK, len(arrays))]
-            arrays.append(text[begin:end])
+            arrays.append(whole[begin:end])
             done = end
         at = text.find(_KEY, max(end, at + 1))
     return b"".join([*parts, text[done:]]), arrays
 
 
-def _array_after(text: bytes, key: int) -> int:
+def _array_after(text: bytes | bytearray, key: int) -> int:
     """Where the array of a key begins; 0 if this is no key, or has no array."""
     head = text[key + len(_KEY) : key + len(_KEY) + 64].lstrip(_BLANK)
     value = head[1:].lstrip(_BLANK)
@@ -104,7 +105,7 @@ def _array_after(text: bytes, key: int) -> int:
     return text.find(b"[", key) if is_key and value[:1] == b"[" else 0
 
 
-def _next_mark(text: bytes, begin: int) -> int:
+def _next_mark(text: bytes | bytearray, begin: int) -> int:
     """Where the next quote or brace is."""
     found = [at for at in (text.find(b'"', begin), text.find(b"}", begin)) if at >= 0]
     return min(found, default=len(text))

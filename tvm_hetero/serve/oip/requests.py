@@ -146,7 +146,7 @@ def _shapes_of(inputs: Sequence[InputMessage]) -> dict[str, tuple[int, ...]]:
 def _read_data(
     message: InputMessage, info: TensorInfo, shape: tuple[int, ...]
 ) -> Generator[None, None, np.ndarray[Any, Any]]:
-    text = bytes(message.data).strip()
+    text = memoryview(message.data)
     where = f"input {quote(info.name)}"
     if not text:
         raise RequestError(f"{where} has neither data nor binary_data_size")
