@@ -11,7 +11,7 @@ one open connection. MLServer knows no binary tensors. `tornado` is a handler th
 bytes and has an answer of the same length: what HTTP alone costs under the server that we stand on.
 
     relu        one kernel of 16 numbers: all that is measured is the server
-    squeezenet  150,528 numbers in, 1.5 MB as JSON, 0.6 MB as bytes
+    squeezenet  150,528 numbers in, 3.1 MB as JSON, 0.6 MB as bytes
 
 `cpu_us` is the server's CPU time a request, the least of all rounds: of ours that of Python's
 threads, without the kernels'; of the others that of the process less that of `session.run` alone.

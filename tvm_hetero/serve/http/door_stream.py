@@ -23,6 +23,8 @@ from tvm_hetero.serve.http.fast_lane import FastLane
 from tvm_hetero.serve.http.lingering import Lingering
 from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW, MALFORMED
 
+# The most that the lane takes; to make room for more would be a call of the kernel's each time.
+_LANE_BYTES = 1 << 16
 _BARE = b"HTTP/1.1 400 Bad Request\r\n\r\n"  # all that tornado says of what it cannot read
 
 _ErrorInfo = (
@@ -195,7 +197,7 @@ class DoorStream(IOStream):
 
     def _is_taken(self) -> bool:
         """Whether the lane takes what is in the buffer."""
-        if self.lane is None or self._read_buffer_size > self.read_chunk_size:
+        if self.lane is None or self._read_buffer_size > _LANE_BYTES:
             return False
         data = self._consume(self._read_buffer_size)
         if self.lane.take(data):
@@ -231,7 +233,7 @@ class DoorStream(IOStream):
     def _receive(self) -> bytes | None:
         """What there is, without a buffer of its own; a connection that has ended is closed."""
         try:
-            data = self.socket.recv(self.read_chunk_size)
+            data = self.socket.recv(_LANE_BYTES)
         except BlockingIOError:
             return None
         except OSError as error:
