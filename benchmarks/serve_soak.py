@@ -200,9 +200,11 @@ def summary(found: ServeSoak, seconds: float) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in found.reasons.items())
     mebibytes = [sample.rss_bytes / 2**20 for sample in found.samples]
     wrong = found.ends[LOST] + found.ends[UNTOLD]
+    answered = found.ends[ANSWERED] / seconds
     lines = [
         f"{found.requests} requests in {seconds:g} s, {found.offered:.4g}/s where "
         f"{found.capacity:.4g}/s can be answered: {ends}",
+        f"answered a second of what can be: {100 * answered / found.capacity:.0f} %",
         f"lost, or refused without a reason: {wrong} (goal 0); refused: {reasons or 'none'}",
         f"books that do not agree: {found.unasked} requests (goal 0)",
         f"p99 of who was answered {1e3 * found.p99:.3g} ms; of quiet clients "

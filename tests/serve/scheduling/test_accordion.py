@@ -152,10 +152,10 @@ def test_one_item_is_not_widened_because_it_gains_nothing() -> None:
 
 
 def test_a_low_one_without_deadline_counts_as_high_after_a_while() -> None:
-    scheduler = Accordion(profile(1), 1, AccordionOptions(ageing=0.5))
-    scheduler.arrive(Query(0, "a", 8, 0.0), 0.0)
+    scheduler = Accordion(profile(2), 2, AccordionOptions(ageing=0.5))
+    assert starts_of(scheduler.arrive(Query(0, "a", 8, 0.0, math.inf, LOW), 0.0)) == {0: 2}
     decisions = scheduler.arrive(Query(1, "b", 1, 0.0, math.inf, LOW), 0.0)
-    # Half of ten times its 0.1 s.
+    # Half of ten times its 0.1 s; who runs could give it a place then.
     assert decisions == [WaitUntil(0.5)]
     scheduler.arrive(Query(2, "b", 1, 0.1, math.inf, HIGH), 0.1)
     order = sorted(scheduler._waiting.values(), key=lambda each: each.order(0.2))

@@ -42,7 +42,11 @@ class Accordion(BatchingShares):
         if not self.running and not self._waiting:
             self.pressure.idle(now - self._seen_at)
             self._receive_alone(query, now)
+        elif query.deadline == math.inf and not self._dated:
+            self._count(query, self._work(query))
+            self._accept_undated(query)
         else:
+            self._reserve_all(now)
             self._receive_beside(query, now)
 
     def _receive_alone(self, query: Query, now: float) -> None:
@@ -132,6 +136,7 @@ class Accordion(BatchingShares):
         """
         if query.deadline == math.inf or self.options.best_effort:
             return None
+        self._reserve_all(now)
         calendar = self._calendar(now)
         if place(query, self._shares(query), calendar, now) is not None:
             return None

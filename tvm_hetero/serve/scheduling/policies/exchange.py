@@ -11,12 +11,12 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import Reservation
-from tvm_hetero.serve.scheduling.policies.malleable import MalleableShares
 from tvm_hetero.serve.scheduling.policies.reservations import place
+from tvm_hetero.serve.scheduling.policies.undated import UndatedShares
 from tvm_hetero.serve.scheduling.query import Query, ShareDecision
 
 
-class BatchingShares(MalleableShares):
+class BatchingShares(UndatedShares):
     """Malleable shares whose queries may become one while they wait."""
 
     can_batch = True
@@ -49,6 +49,7 @@ class BatchingShares(MalleableShares):
         """The query with the earliest deadline of all for which it stands, and its reservation."""
         if not self._waiting.keys() >= set(numbers):
             return None
+        self._reserve_all(now)
         calendar = self._calendar(now)
         for number in numbers:
             spot = self._waiting[number].reservation

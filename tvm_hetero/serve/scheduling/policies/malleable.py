@@ -13,7 +13,7 @@ beside what is reserved, so no promise is broken by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
@@ -81,9 +81,18 @@ class MalleableShares(Scheduler):
             self._hurry(calendar, now)
         if self.options.widen:
             self._widen_idle(now)
-        aged = [each.aged_at for each in self._waiting.values() if not each.is_high(now)]
-        if aged:
-            self._decisions.append(WaitUntil(min(aged)))
+        until = list(self._next_times(now))
+        if until:
+            self._decisions.append(WaitUntil(min(until)))
+
+    def _next_times(self, now: float) -> Iterator[float]:
+        """When those that wait have to be looked at again though nothing ends: who counts as high
+        from then on; and whose turn comes, if there are places free (else an end tells of it)."""
+        for each in self._waiting.values():
+            if not each.is_high(now):
+                yield each.aged_at
+            if self.pool.free and each.reservation.start > now + _EPS:
+                yield each.reservation.start
 
     def _may_widen(self, running: RunningQuery) -> bool:
         """Whether a larger share could still be of use: of most small queries none is."""
@@ -126,15 +135,15 @@ class MalleableShares(Scheduler):
             self._start_first(now)
 
     def _start_first(self, now: float) -> None:
-        """Start who is first, though nobody's time has come: nothing runs whose end would tell.
+        """Start whose turn is next, though it has not come: nothing runs whose end would tell.
 
-        Reservations of queries that take longer by now than when they were made are in each
-        other's way: each would begin behind the other, for ever.
+        All places are free until then, so that nobody else is kept from its own; and reservations
+        of queries that take longer by now than when they were made may be in each other's way:
+        each would begin behind the other, for ever.
         """
-        query = min(self._waiting.values(), key=lambda each: each.order(now)).query
-        spot = soonest(self._shares(query), calendar_of(self.pool.count, (), now), now)
-        self._forget(query.number)
-        self._start(query, spot.share, now)
+        first = min(self._waiting.values(), key=lambda each: (each.reservation, each.order(now)))
+        self._forget(first.query.number)
+        self._start(first.query, first.reservation.share, now)
 
     def _hurry(self, calendar: PlaceCalendar, now: float) -> None:
         """Let low ones give places to the first high one that waits, if nobody is at it yet."""
@@ -224,14 +233,17 @@ class MalleableShares(Scheduler):
         ).find()
 
     def _use(self, query: Query, room: MadeRoom, now: float) -> None:
-        """Take what others give, and start at once if that was meant."""
+        """Take what others give, and start at once if that was meant, or if it is free already:
+        who has not begun gives it up at once, and no event would tell of it."""
         for gift in room.gifts:
             self._resize(gift.giver, gift.share, now)
-        if not room.at_once:
+        is_free = room.start <= now + _EPS and self.pool.free >= room.share
+        at_once = room.at_once or (room.share if is_free else 0)
+        if not at_once:
             self._accept(query, Reservation(room.start, room.end, room.share))
             return
-        running = self._start(query, room.at_once, now)
-        if room.share > room.at_once:
+        running = self._start(query, at_once, now)
+        if room.share > at_once:
             running.widening = Reservation(room.start, room.end, room.share)
 
     # ------------------------------------------------------------------ what is known
