@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -29,8 +29,7 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, 
 from tvm_hetero.frontends.onnx.model.tensors import check_total, describe, element_count
 from tvm_hetero.util.untrusted_names import printable
 
-if TYPE_CHECKING:
-    Constant: TypeAlias = TensorProto | np.ndarray
+Constant: TypeAlias = "TensorProto | np.ndarray"
 
 # Output no larger than all operands together.
 _SHRINKING = frozenset(
@@ -99,7 +98,7 @@ def fold_node(
         known = values.known(node.input[0])
         if known is None or known.dims is None:
             return None
-        return _run(node, graph, {node.input[0]: _stand_in(known.dims)}, origin)
+        return compute_constants(node, graph, {node.input[0]: _stand_in(known.dims)}, origin)
     operands = [name for name in node.input if name]
     if not operands or not all(name in graph.constants for name in operands):
         return None
@@ -109,7 +108,7 @@ def fold_node(
     if size is None:
         return None
     graph.made.charge(size, origin)
-    return _run(node, graph, {name: graph.array(name) for name in operands}, origin)
+    return compute_constants(node, graph, {name: graph.array(name) for name in operands}, origin)
 
 
 def empty_results(types: Mapping[str, TypeProto], node: NodeProto) -> dict[str, Constant] | None:
@@ -252,10 +251,27 @@ def _stand_in(shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(np.zeros((), np.float32), shape)
 
 
-def _run(
+def compute_constants(
     node: NodeProto, graph: OnnxGraph, feeds: dict[str, np.ndarray], origin: str
 ) -> dict[str, Constant]:
-    """Return the outputs of `node` on `feeds` by onnx's reference evaluator."""
+    """Return the outputs of a node by onnx's reference evaluator.
+
+    Parameters
+    ----------
+    node : NodeProto
+        Of the default domain.
+    graph : OnnxGraph
+        Whose opset counts.
+    feeds : dict of str to ndarray
+        Its operands.
+    origin : str
+        The node in words.
+
+    Raises
+    ------
+    ModelError
+        The evaluator fails.
+    """
     anything = onnx.helper.make_tensor_value_info
     body = onnx.helper.make_graph(
         [node],
@@ -275,6 +291,9 @@ def _run(
             "please report it, with the model; else export the model again."
         ) from None
     names = [name for name in node.output if name]
+    if node.op_type == "ReduceMean" and not next(iter(feeds.values())).size:
+        # ONNX leaves the mean of nothing open; ONNX Runtime makes it 0, the reference no number.
+        results = [np.zeros_like(result) for result in results]
     return {name: np.asarray(r) for name, r in zip(names, results, strict=True)}
 
 
@@ -282,7 +301,7 @@ def _by_numpy(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
     """Return what a node makes that onnx's reference (1.23) fails on; None of other nodes.
 
     GatherElements along an axis longer than 32 (numpy's `choose`), OneHot whose depth is a list of
-    one, Mean of operands of which the first is not the largest.
+    one, Mean of operands of which the first is not the largest, Flatten of nothing.
     """
     operands = [feeds[name] for name in node.input if name]
     if node.op_type == "GatherElements":
@@ -291,6 +310,10 @@ def _by_numpy(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]
     if node.op_type == "Mean":
         dtype = operands[0].dtype
         return [(sum(operands, np.zeros((), dtype)) / len(operands)).astype(dtype)]
+    if node.op_type == "Flatten":
+        axis, dims = int(attribute(node, "axis", 1)), operands[0].shape
+        axis = axis if axis >= 0 else axis + len(dims)
+        return [operands[0].reshape(math.prod(dims[:axis]), math.prod(dims[axis:]))]
     if node.op_type == "OneHot" and operands[1].size == 1:
         return [_one_hot(operands[0], int(operands[1].item()), operands[2], node)]
     return None
