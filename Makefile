@@ -107,7 +107,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m pytest -q tests/serve -k 'lm_eval or locust'
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/examples
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
-	$(BIN)/python -m tests.fuzz.onnx_loops --seconds $(SECONDS) --keep build/fuzz/loops
+	$(BIN)/python -m tests.fuzz.onnx_loops --seconds $(SECONDS) --build --keep build/fuzz/loops
 	$(BIN)/python -m tests.fuzz.quantized_models --seconds $(SECONDS) --keep build/fuzz/quantized
 	$(BIN)/python -m tests.fuzz.documents --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.hostile_models --seconds $(SECONDS) --keep build/fuzz/hostile

@@ -18,8 +18,7 @@ from tests.frontends.onnx.models import make, value
 from tests.fuzz.flow_values import MAKERS, Dims, Tensor, is_small
 from tests.fuzz.loop_blocks import Block, Writer
 
-BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
-OPSETS = (13, 16, 18)
+BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
 INPUTS: dict[str, Dims] = {"x": (2,), "m": (3, 2), "none": (0, 2)}
 _STEPS = (0, 0, 1, 2, 3)
 
@@ -27,15 +26,12 @@ _STEPS = (0, 0, 1, 2, 3)
 def flow_model(seed: int) -> ModelProto:
     """A model of branches and loops; its inputs are `INPUTS`."""
     writer = Writer(seed)
-    opset = writer.rng.choice(OPSETS)
     block = Block(writer, is_model=True)
     around = [Tensor(name, dims) for name, dims in INPUTS.items()]
     made = grow(block, around, writer.rng.randint(1, 3), writer.rng.randint(3, 7))
     outputs = list(dict.fromkeys(t.name for t in made)) or [block.add("Neg", ["x"])]
-    model = make(block.nodes, INPUTS, outputs, writer.constants, opset)
+    model = make(block.nodes, INPUTS, outputs, writer.constants, writer.opset)
     model.graph.initializer.extend(block.initializers)
-    for output in model.graph.output:
-        output.ClearField("type")
     return model
 
 
@@ -44,7 +40,7 @@ def grow(block: Block, around: Sequence[Tensor], depth: int, count: int) -> list
     scope, made = list(around), []
     for _ in range(count):
         if depth and block.rng.random() < 0.5:
-            maker = block.rng.choice((_branch, _loop, _loop, _scan))
+            maker = block.rng.choice((_branch, _loop, _loop, _loop, _scan, _listing))
             found = maker(block, scope, depth - 1)
         else:
             one = block.rng.choice(MAKERS)(block, scope)
@@ -146,6 +142,39 @@ def _loop(block: Block, scope: Sequence[Tensor], depth: int) -> list[Tensor]:
     found = [Tensor(end, t.dims) for end, t in zip(ends, carried.after, strict=False)]
     tails = zip(ends[len(found) :], stacked, stated, strict=True)
     return [*found, *(Tensor(end, (steps, *p.dims), not surely) for end, p, surely in tails)]
+
+
+def _listing(block: Block, scope: Sequence[Tensor], depth: int) -> list[Tensor]:
+    """A ``Loop`` that puts a tensor into a sequence in each step, and what is in it at the end."""
+    rng, writer = block.rng, block.writer
+    body = Block(writer)
+    step, given, name = writer.name("i"), writer.name("c"), writer.name("q")
+    steps, trips, first, condition = _draw_end(block, body, scope, step)
+    made = [t for t in grow(body, scope, depth, rng.randint(1, 2)) if t.dims]
+    piece = rng.choice(made or [t for t in scope if t.dims])
+    begun = [t for t in scope if t.dims and t.dims[1:] == piece.dims[1:] and rng.random() < 0.5][:2]
+    start = (
+        block.add("SequenceConstruct", [t.name for t in begun])
+        if begun
+        else block.add("SequenceEmpty", [])
+    )
+    place = rng.choice(([], [body.constant(np.array(0))]))
+    after = body.add("SequenceInsert", [name, piece.name, *place])
+    sequence = helper.make_tensor_sequence_value_info
+    graph = _graph(
+        body, "body",
+        [value(step, [], INT64), value(given, [], BOOL), sequence(name, FLOAT, None)],
+        [value(body.add("Identity", [condition or given]), [], BOOL), sequence(after, FLOAT, None)],
+    )  # fmt: skip
+    end = writer.name("end")
+    block.nodes.append(helper.make_node("Loop", [trips, first, start], [end], body=graph))
+    length = block.add("SequenceLength", [end])
+    found = [Tensor(block.add("Cast", [length], to=FLOAT), ())]
+    if begun or steps:
+        rows = sum(t.dims[0] for t in begun) + steps * piece.dims[0]
+        joined = block.add("ConcatFromSequence", [end], axis=0)
+        found.append(Tensor(joined, (rows, *piece.dims[1:])))
+    return found
 
 
 def _row(body: Block, scope: Sequence[Tensor], step: str, steps: int) -> list[Tensor]:

@@ -17,6 +17,8 @@ from tests.fuzz.loop_blocks import Block
 
 Dims: TypeAlias = tuple[int, ...]
 MOST_ELEMENTS, _MOST_RANK = 400, 4
+AXES_ARE_OPERAND = 18
+"""The opset from which axes of reductions are an operand."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,41 @@ def summed(block: Block, scope: Sequence[Tensor]) -> Tensor:
     return Tensor(block.add("ReduceSum", [a.name, axes], keepdims=keep), dims)
 
 
+def reduced(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
+    """The largest number or the mean along an axis, which of nothing are -inf and 0."""
+    full = [t for t in scope if t.dims]
+    if not full:
+        return None
+    a, rng = block.rng.choice(full), block.rng
+    operator = rng.choice(("ReduceMax", "ReduceMean"))
+    axis = rng.randrange(len(a.dims))
+    dims = (*a.dims[:axis], 1, *a.dims[axis + 1 :])
+    if block.writer.opset < AXES_ARE_OPERAND:
+        found = block.add(operator, [a.name], axes=[axis])
+    else:
+        found = block.add(operator, [a.name, block.constant(np.array([axis]))])
+    # What is infinite would make other numbers none.
+    bounds = [block.constant(np.array(bound, np.float32)) for bound in (-50, 50)]
+    return Tensor(block.add("Clip", [found, *bounds]), dims)
+
+
+def multiplied(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
+    """The product of a matrix and its transpose, either of which may come first."""
+    matrices = [t for t in scope if len(t.dims) == 2]
+    if not matrices:
+        return None
+    a, rng = block.rng.choice(matrices), block.rng
+    sides = [a.name, block.add("Transpose", [a.name])]
+    size = a.dims[0]
+    if rng.random() < 0.5:
+        sides, size = sides[::-1], a.dims[1]
+    operator, given = rng.choice([("MatMul", {}), ("Gemm", {}), ("Einsum", {"equation": "ij,jk"})])
+    found = block.add(operator, sides, **given)
+    return Tensor(
+        block.add("Mul", [found, block.constant(np.array(0.125, np.float32))]), (size,) * 2
+    )
+
+
 def taken(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
     """Elements at some places along an axis, maybe at none."""
     fits = [t for t in scope if t.dims and max(t.dims)]
@@ -166,7 +203,8 @@ def without(dims: Dims, axis: int) -> Dims | None:
 
 
 MAKERS: tuple[Maker, ...] = (
-    plain, plain, joined, joined, cut, measured, summed, taken, moved, listed, split,
+    plain, plain, joined, joined, cut, measured, summed, reduced, multiplied, taken, moved, listed,
+    split,
 )  # fmt: skip
 
 

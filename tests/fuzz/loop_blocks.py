@@ -13,6 +13,8 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+OPSETS = (13, 16, 18)
+
 # Constants of the model that all bodies may read.
 AROUND: dict[str, Array] = {
     "go": np.array(True), "stop": np.array(False), "zero": np.array(0), "one": np.array(1),
@@ -46,6 +48,7 @@ class Writer:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.opset = self.rng.choice(OPSETS)
         self.constants = dict(AROUND)
         self._number = itertools.count()
 

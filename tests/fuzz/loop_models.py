@@ -19,7 +19,6 @@ from tests.fuzz.loop_blocks import Block, Number, Writer, as_type, onnx_type
 from tests.fuzz.loop_conditions import add_condition
 
 BOOL, FLOAT, INT64 = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
-OPSETS = (13, 16, 18)
 WIDTH = 2
 """Elements of the model's input."""
 
@@ -50,10 +49,9 @@ class _Ends:
 def loop_model(seed: int, depth: int | None = None) -> ModelProto:
     """A model of one loop with loops in it; its input is ``x``."""
     writer = Writer(seed)
-    opset = writer.rng.choice(OPSETS)
     block = Block(writer)
     outputs = add_loop(block, [], writer.rng.randint(0, 2) if depth is None else depth - 1)
-    model = make(block.nodes, {"x": [WIDTH]}, outputs, writer.constants, opset)
+    model = make(block.nodes, {"x": [WIDTH]}, outputs, writer.constants, writer.opset)
     model.graph.initializer.extend(block.initializers)
     for output in model.graph.output:
         output.ClearField("type")

@@ -1,6 +1,6 @@
 """Random loops, scans and branches in each other: expanded, they give what ONNX Runtime gives.
 
-    python -m tests.fuzz.onnx_loops [--count N] [--seconds S] [--first SEED] [--keep FOLDER]
+    python -m tests.fuzz.onnx_loops [--count N] [--seconds S] [--first SEED] [--build]
 
 Each seed is a model, of counters and conditions (`loop_models`) if it is even, of tensors and of
 what goes on with them (`flow_models`) if it is odd, and a limit of nodes. Then must hold:
@@ -9,6 +9,7 @@ what goes on with them (`flow_models`) if it is odd, and a limit of nodes. Then 
     quicker    what is refused since its steps were counted ahead (`loop_steps`) is refused as well
                if they are not: counting decides nothing
     refusals   are of the file, none is a fault of ours
+    built      with ``--build``: what is compiled of tensors gives it, too
 
 What we refuse and ONNX Runtime answers is counted by its reason, and no fault: *too long* for the
 limit, *no shape* of a loop without steps, ends *on data*.
@@ -29,6 +30,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from tests.frontends.onnx.running import compute
 from tests.fuzz.flow_models import flow_model
 from tests.fuzz.loop_blocks import Array
 from tests.fuzz.loop_models import loop_model
@@ -134,7 +136,7 @@ def difference(found: Sequence[Array], wanted: Sequence[Array]) -> str | None:
     return None
 
 
-def attempt(seed: int) -> tuple[str, str]:
+def attempt(seed: int, *, build: bool = False) -> tuple[str, str]:
     """What became of the model of a seed, and why: same, wrong, invalid, endless, refused: why."""
     model, nodes = model_of(seed), limit_of(seed)
     try:
@@ -143,7 +145,18 @@ def attempt(seed: int) -> tuple[str, str]:
         return _judge_refusal(model, nodes, str(error))
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {error}"
-    return _judge_values(model, found)
+    status, why = _judge_values(model, found)
+    return _judge_built(model) if build and seed % 2 and status == "same" else (status, why)
+
+
+def _judge_built(model: onnx.ModelProto) -> tuple[str, str]:
+    """Compile a model for one CPU, and run it."""
+    try:
+        feeds = {given.name: FEEDS[given.name] for given in model.graph.input}
+        why = difference(compute(model, feeds), by_onnxruntime(model, _PATIENCE))
+    except Exception as error:
+        return "wrong", f"{type(error).__name__}: {error}"
+    return ("same", "") if why is None else ("wrong", why)
 
 
 def _judge_values(model: onnx.ModelProto, found: onnx.ModelProto) -> tuple[str, str]:
@@ -188,10 +201,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = harness_parser((__doc__ or "").splitlines()[0])
     parser.add_argument("--keep", type=Path, help="folder for models that are wrong")
+    parser.add_argument("--build", action="store_true", help="compile those of tensors, too")
     args: Any = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
     for seed in seeds(args):
-        status, why = attempt(seed)
+        status, why = attempt(seed, build=args.build)
         counts[status] += 1
         if status in ("wrong", "refused: else"):
             print(seed, status, " ".join(why.split())[:300], flush=True)

@@ -29,14 +29,16 @@ def test_steps_that_there_are_not_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     assert "only if its steps are counted" in why
 
 
-def test_another_order_or_shape_of_what_is_stacked_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stack, stacked = control_flow._stack, no_steps._stacked
+def test_another_order_of_what_is_stacked_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = control_flow._stack
     monkeypatch.setattr(control_flow, "_stack", lambda r, p, *rest: stack(r, p[::-1], *rest))
+    assert "wrong" in {attempt(seed)[0] for seed in (1, 5)}
+
+
+def test_another_shape_of_what_no_step_gives_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stacked = no_steps._stacked
     monkeypatch.setattr(no_steps, "_stacked", lambda piece, axis: stacked(piece, axis + 1))
-    assert attempt(17)[0] == "wrong"
-    assert attempt(5) == ("wrong", "output 2: float32(2, 0), not float32(0, 2)")
+    assert attempt(15) == ("wrong", "output 6: float32(2, 0, 2), not float32(0, 2, 2)")
 
 
 def test_a_seed_is_a_model() -> None:

@@ -202,6 +202,7 @@ READERS: dict[str, list[NodeProto]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("error:Mean of empty slice")
 @pytest.mark.parametrize("reader", READERS)
 def test_what_reads_an_empty_tensor_goes_on(reader: str) -> None:
     assert_same(loop("zero", "", body(), READERS[reader], ("y",)), X)

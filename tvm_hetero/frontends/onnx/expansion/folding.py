@@ -272,6 +272,13 @@ def compute_constants(
     ModelError
         The evaluator fails.
     """
+    if node.op_type == "ReduceMean" and not feeds[node.input[0]].size:
+        # ONNX leaves the mean of nothing open; ONNX Runtime makes it 0, the reference no number.
+        product = NodeProto()
+        product.CopyFrom(node)
+        product.op_type = "ReduceProd"
+        made = compute_constants(product, graph, feeds, origin)
+        return {name: np.zeros_like(each) for name, each in made.items()}
     anything = onnx.helper.make_tensor_value_info
     body = onnx.helper.make_graph(
         [node],
@@ -291,9 +298,6 @@ def compute_constants(
             "please report it, with the model; else export the model again."
         ) from None
     names = [name for name in node.output if name]
-    if node.op_type == "ReduceMean" and not next(iter(feeds.values())).size:
-        # ONNX leaves the mean of nothing open; ONNX Runtime makes it 0, the reference no number.
-        results = [np.zeros_like(result) for result in results]
     return {name: np.asarray(r) for name, r in zip(names, results, strict=True)}
 
 
