@@ -76,6 +76,18 @@ def test_a_piece_whose_shape_is_not_known_is_refused() -> None:
         expanded(model)
 
 
+def test_a_piece_that_is_not_as_the_body_states_it_is_refused() -> None:
+    with pytest.raises(ModelError, match="of what shape 'all' is then does not follow"):
+        expanded(loop("zero", "", body([5, 3])))
+
+
+@pytest.mark.parametrize("dims", [[2**62, 2**62], [2**31, 0, 2**40]])
+def test_nothing_of_a_shape_that_no_tensor_has_is_refused(dims: list[int]) -> None:
+    """It was called a fault of ours: NumPy counts the bytes as if no dimension were 0."""
+    with pytest.raises(ModelError, match=r"is of shape 0x.* too large"):
+        expanded(loop("zero", "", body(dims, None)))
+
+
 def test_a_body_that_reads_rows_that_there_are_not_is_not_run() -> None:
     """The first row of none would be no valid index."""
     inner = helper.make_graph(

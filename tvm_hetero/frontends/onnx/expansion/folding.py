@@ -124,14 +124,27 @@ def empty_results(types: Mapping[str, TypeProto], node: NodeProto) -> dict[str, 
 
 
 def empty_tensor(type_: TypeProto) -> np.ndarray[Any, Any] | None:
-    """Return the one value that a type allows if it is that of an empty tensor."""
+    """Return the one value that a type allows if it is that of an empty tensor.
+
+    Raises
+    ------
+    ModelError
+        Its other dimensions are too large.
+    """
     dims = type_.tensor_type.shape.dim
     if not all(d.HasField("dim_value") for d in dims) or all(d.dim_value for d in dims):
         return None
     if any(d.dim_value < 0 for d in dims):  # whoever checks shapes refuses it
         return None
     dtype = onnx.helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
-    return np.zeros([d.dim_value for d in dims], dtype)
+    shape = [d.dim_value for d in dims]
+    try:
+        return np.zeros(shape, dtype)
+    except ValueError:  # NumPy counts bytes without the dimensions that are 0
+        raise ModelError(
+            f"A tensor of no elements is of shape {'x'.join(map(str, shape))}, of which the other "
+            "dimensions are too large. The file is damaged or made to harm: export the model again."
+        ) from None
 
 
 def _constant(node: NodeProto, graph: OnnxGraph, origin: str) -> dict[str, Constant] | None:

@@ -124,7 +124,8 @@ class KnownValues:
         Parameters
         ----------
         body : GraphProto
-            A graph within a node; it may read values around it.
+            A graph within a node; it may read values around it. What it states of the types of
+            its outputs is not looked at.
         given : sequence of TypeProto
             Of its inputs.
         """
@@ -132,7 +133,8 @@ class KnownValues:
             ValueInfoProto(name=value.name, type=found)
             for value, found in zip(body.input, given, strict=False)
         ]
-        graph = onnx.helper.make_graph(body.node, "body", typed, body.output)
+        plain = [ValueInfoProto(name=value.name) for value in body.output]
+        graph = onnx.helper.make_graph(body.node, "body", typed, plain)
         for tensor in body.initializer:
             self._take_in(graph, tensor.name, tensor)
         own = {value.name for value in graph.input} | {tensor.name for tensor in body.initializer}

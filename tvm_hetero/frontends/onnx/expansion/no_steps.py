@@ -47,8 +47,10 @@ def stack_nothing(
         types = r.infer_graph(body, given)[-len(axes) :]
     except Exception as error:
         r.refuse(f"has no step, and onnx finds no types in its body: {reason_of(error, 200)}")
-    for name, axis, piece in zip(names, axes, types, strict=False):
-        empty = empty_tensor(_stacked(piece, axis)) if _has_shape(piece) else None
+    stated = [value.type for value in body.output[-len(axes) :]]
+    for name, axis, piece, other in zip(names, axes, types, stated, strict=False):
+        both = _joined(piece, other) if name else None
+        empty = None if both is None else empty_tensor(_stacked(both, axis))
         if name and empty is None:
             r.refuse(
                 f"has no step, and of what shape '{printable(name)}' is then does not follow from "
@@ -59,14 +61,30 @@ def stack_nothing(
             r.alias(r.constant(empty), name)
 
 
-def _has_shape(piece: TypeProto) -> bool:
-    return piece.tensor_type.elem_type != 0 and piece.tensor_type.HasField("shape")
+def _joined(found: TypeProto, stated: TypeProto) -> TypeProto | None:
+    """Return what two types say together; None where they differ, or neither says all."""
+    one, two = found.tensor_type, stated.tensor_type
+    if one.elem_type and two.elem_type and one.elem_type != two.elem_type:
+        return None
+    kind = one.elem_type or two.elem_type
+    shapes = [_dims(each) for each in (one, two) if each.HasField("shape")]
+    if not kind or not shapes or len({len(dims) for dims in shapes}) > 1:
+        return None
+    known = [
+        {length for length in lengths if length is not None}
+        for lengths in zip(*shapes, strict=True)
+    ]
+    if any(len(lengths) != 1 for lengths in known):
+        return None
+    return helper.make_tensor_type_proto(kind, [lengths.pop() for lengths in known])
+
+
+def _dims(tensor: TypeProto.Tensor) -> list[int | None]:
+    return [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
 
 
 def _stacked(piece: TypeProto, axis: int) -> TypeProto:
     """Return the type of no pieces of a type."""
-    dims: list[int | None] = [
-        d.dim_value if d.HasField("dim_value") else None for d in piece.tensor_type.shape.dim
-    ]
+    dims = _dims(piece.tensor_type)
     dims.insert(axis if axis >= 0 else axis + len(dims) + 1, 0)
     return helper.make_tensor_type_proto(piece.tensor_type.elem_type, dims)
