@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from onnx import NodeProto
 
 from tvm_hetero.errors import ModelError
-from tvm_hetero.frontends.onnx.expansion.folding import LARGEST_FOLD, Constant, compute_constants
+from tvm_hetero.frontends.onnx.expansion.computed_constants import Constant, compute_constants
+from tvm_hetero.frontends.onnx.expansion.folding import LARGEST_FOLD
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
