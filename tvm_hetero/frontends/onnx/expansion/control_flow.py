@@ -6,7 +6,7 @@ both branches and a choice between what they give:
     If(c, a(), b())   ->  Where(c, a(), b())
 
 A ``Loop`` is unrolled step by step: each step's condition must come out constant.  Scan outputs are
-stacked.
+stacked; of no steps they are empty (`no_steps`).
 
     Loop(M, c, v...)  ->  body(0, c, v...) , then Loop from step 1 on what that gave
 """
@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx import GraphProto, TensorProto, TypeProto, helper
 
 from tvm_hetero.frontends.onnx.expansion.loop_steps import count_nodes, scalar
+from tvm_hetero.frontends.onnx.expansion.no_steps import stack_nothing
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.util.untrusted_names import printable
@@ -117,7 +119,14 @@ def unroll_step(r: Rewriting) -> bool:
     states = r.inputs[2 : 2 + carried]
     scanned = r.inputs[2 + carried :]
     if not _goes_on(r, step):
-        _end(r, states, scanned, lengths)
+        for state, name in zip(states, r.outputs, strict=False):
+            if name:
+                r.alias(state, name)
+        if step:
+            _stack(r, scanned, lengths, r.outputs[carried:])
+        else:
+            types = _lasting_types(r, body, states)
+            stack_nothing(r, r.outputs[carried:], [0] * len(lengths), body, types)
         return True
     made = [r.fresh(f"step{step}_{output.name}") for output in body.output]
     condition = r.operand(1) or r.constant(True)
@@ -157,20 +166,30 @@ def _goes_on(r: Rewriting, step: int) -> bool:
     return bool(condition.all())
 
 
-def _end(r: Rewriting, states: list[str], scanned: list[str], lengths: list[int]) -> None:
-    """Give the states as they are, and the scan outputs as one tensor each."""
-    names = r.outputs
-    for state, name in zip(states, names, strict=False):
-        if name:
-            r.alias(state, name)
+def _lasting_types(r: Rewriting, body: GraphProto, states: list[str]) -> list[TypeProto]:
+    """Return what holds of a body's inputs in each step: the types that it states for them itself.
+
+    Where it states none, a carried value keeps its element type, and maybe not its shape.
+    """
+    found = []
+    for value, name in zip(body.input, ["step", "condition", *states], strict=False):
+        if value.type.WhichOneof("value"):
+            found.append(value.type)
+        elif len(found) < 2:
+            kind = (TensorProto.INT64, TensorProto.BOOL)[len(found)]
+            found.append(helper.make_tensor_type_proto(kind, []))
+        else:
+            found.append(helper.make_tensor_type_proto(r.element_type(name), None))
+    return found
+
+
+def _stack(r: Rewriting, scanned: list[str], lengths: list[int], names: list[str]) -> None:
+    """Give the pieces of each scan output as one tensor."""
     start = 0
-    for length, name in zip(lengths, names[len(states) :], strict=False):
+    for length, name in zip(lengths, names, strict=False):
         pieces = scanned[start : start + length]
         start += length
-        if not name:
-            continue
-        if not pieces:
-            r.refuse("makes an output of no steps, whose shape is not known")
-        axis = r.constant([0], np.int64)
-        unsqueezed = [r.add("Unsqueeze", [piece, axis]) for piece in pieces]
-        r.add("Concat", unsqueezed, [name], axis=0)
+        if name:
+            axis = r.constant([0], np.int64)
+            unsqueezed = [r.add("Unsqueeze", [piece, axis]) for piece in pieces]
+            r.add("Concat", unsqueezed, [name], axis=0)

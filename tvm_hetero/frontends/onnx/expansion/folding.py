@@ -14,23 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import onnx
-from numpy.lib.array_utils import normalize_axis_index
 from onnx import NodeProto, TensorProto, TypeProto
-from onnx.reference import ReferenceEvaluator
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.expansion.computed_constants import Constant, compute_constants
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
 from tvm_hetero.frontends.onnx.model.limits import OnnxLimits
 from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph, attribute, element_type
 from tvm_hetero.frontends.onnx.model.tensors import check_total, describe, element_count
-from tvm_hetero.util.untrusted_names import printable
-
-if TYPE_CHECKING:
-    Constant: TypeAlias = TensorProto | np.ndarray
 
 # Output no larger than all operands together.
 _SHRINKING = frozenset(
@@ -99,7 +94,7 @@ def fold_node(
         known = values.known(node.input[0])
         if known is None or known.dims is None:
             return None
-        return _run(node, graph, {node.input[0]: _stand_in(known.dims)}, origin)
+        return compute_constants(node, graph, {node.input[0]: _stand_in(known.dims)}, origin)
     operands = [name for name in node.input if name]
     if not operands or not all(name in graph.constants for name in operands):
         return None
@@ -109,7 +104,7 @@ def fold_node(
     if size is None:
         return None
     graph.made.charge(size, origin)
-    return _run(node, graph, {name: graph.array(name) for name in operands}, origin)
+    return compute_constants(node, graph, {name: graph.array(name) for name in operands}, origin)
 
 
 def empty_results(types: Mapping[str, TypeProto], node: NodeProto) -> dict[str, Constant] | None:
@@ -125,14 +120,27 @@ def empty_results(types: Mapping[str, TypeProto], node: NodeProto) -> dict[str, 
 
 
 def empty_tensor(type_: TypeProto) -> np.ndarray[Any, Any] | None:
-    """Return the one value that a type allows if it is that of an empty tensor."""
+    """Return the one value that a type allows if it is that of an empty tensor.
+
+    Raises
+    ------
+    ModelError
+        Its other dimensions are too large.
+    """
     dims = type_.tensor_type.shape.dim
     if not all(d.HasField("dim_value") for d in dims) or all(d.dim_value for d in dims):
         return None
     if any(d.dim_value < 0 for d in dims):  # whoever checks shapes refuses it
         return None
     dtype = onnx.helper.tensor_dtype_to_np_dtype(type_.tensor_type.elem_type)
-    return np.zeros([d.dim_value for d in dims], dtype)
+    shape = [d.dim_value for d in dims]
+    try:
+        return np.zeros(shape, dtype)
+    except ValueError:  # NumPy counts bytes without the dimensions that are 0
+        raise ModelError(
+            f"A tensor of no elements is of shape {'x'.join(map(str, shape))}, of which the other "
+            "dimensions are too large. The file is damaged or made to harm: export the model again."
+        ) from None
 
 
 def _constant(node: NodeProto, graph: OnnxGraph, origin: str) -> dict[str, Constant] | None:
@@ -250,54 +258,3 @@ def _count(found: TypeProto | None) -> int | None:
 def _stand_in(shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of this shape without its memory, for operators that ask the shape only."""
     return np.broadcast_to(np.zeros((), np.float32), shape)
-
-
-def _run(
-    node: NodeProto, graph: OnnxGraph, feeds: dict[str, np.ndarray], origin: str
-) -> dict[str, Constant]:
-    """Return the outputs of `node` on `feeds` by onnx's reference evaluator."""
-    anything = onnx.helper.make_tensor_value_info
-    body = onnx.helper.make_graph(
-        [node],
-        "one_node",
-        [anything(name, TensorProto.FLOAT, None) for name in feeds],
-        [anything(name, TensorProto.FLOAT, None) for name in node.output if name],
-    )
-    opset = [onnx.helper.make_opsetid("", graph.opset)]
-    try:
-        model = onnx.helper.make_model(body, opset_imports=opset)
-        with np.errstate(all="ignore"):
-            results = _by_numpy(node, feeds) or ReferenceEvaluator(model).run(None, feeds)
-    except Exception as error:
-        raise ModelError(
-            f"{origin} cannot be computed from its constants: onnx's reference says "
-            f"{type(error).__name__}: {printable(error, 200)} If ONNX Runtime runs the model, "
-            "please report it, with the model; else export the model again."
-        ) from None
-    names = [name for name in node.output if name]
-    return {name: np.asarray(r) for name, r in zip(names, results, strict=True)}
-
-
-def _by_numpy(node: NodeProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray] | None:
-    """Return what a node makes that onnx's reference (1.23) fails on; None of other nodes.
-
-    GatherElements along an axis longer than 32 (numpy's `choose`), OneHot whose depth is a list of
-    one, Mean of operands of which the first is not the largest.
-    """
-    operands = [feeds[name] for name in node.input if name]
-    if node.op_type == "GatherElements":
-        data, indices = operands
-        return [np.take_along_axis(data, indices, int(attribute(node, "axis", 0)))]
-    if node.op_type == "Mean":
-        dtype = operands[0].dtype
-        return [(sum(operands, np.zeros((), dtype)) / len(operands)).astype(dtype)]
-    if node.op_type == "OneHot" and operands[1].size == 1:
-        return [_one_hot(operands[0], int(operands[1].item()), operands[2], node)]
-    return None
-
-
-def _one_hot(indices: np.ndarray, depth: int, values: np.ndarray, node: NodeProto) -> np.ndarray:
-    wrapped = np.where(indices < 0, indices + depth, indices)
-    axis = normalize_axis_index(int(attribute(node, "axis", -1)), indices.ndim + 1)
-    places = np.arange(depth).reshape([-1, *[1] * (indices.ndim - axis)])
-    return np.where(np.expand_dims(wrapped, axis) == places, values[1], values[0])

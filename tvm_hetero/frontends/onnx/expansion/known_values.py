@@ -6,12 +6,14 @@ operands are there when the node is met, also where other nodes are put into its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
-from onnx import NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
+from tvm_hetero.frontends.onnx.model.inner_graphs import node_reads
 from tvm_hetero.frontends.onnx.model.mutable_graph import Known, OnnxGraph, element_type
 
 _SMALL = 1024
@@ -116,14 +118,62 @@ class KnownValues:
         outputs = onnx.shape_inference.infer_shapes(model).graph.output
         return {value.name: value.type for value in outputs if value.HasField("type")}
 
+    def infer_graph(self, body: GraphProto, given: Sequence[TypeProto]) -> list[TypeProto]:
+        """Return the types of what a nested graph gives, as far as onnx finds them.
+
+        Parameters
+        ----------
+        body : GraphProto
+            A graph within a node; it may read values around it. What it states of the types of
+            its outputs is not looked at.
+        given : sequence of TypeProto
+            Of its inputs.
+        """
+        typed = [
+            ValueInfoProto(name=value.name, type=found)
+            for value, found in zip(body.input, given, strict=False)
+        ]
+        plain = [ValueInfoProto(name=value.name) for value in body.output]
+        graph = onnx.helper.make_graph(body.node, "body", typed, plain)
+        for tensor in body.initializer:
+            self._take_in(graph, tensor.name, tensor)
+        own = {value.name for value in graph.input} | {tensor.name for tensor in body.initializer}
+        own.update(name for node in body.node for name in node.output)
+        read = [name for node in body.node for name in node_reads(node)]
+        read += [value.name for value in body.output]
+        for name in dict.fromkeys(read):
+            if name and name not in own:
+                self._take_in(graph, name, self._graph.constants.get(name))
+        inferred = onnx.shape_inference.infer_shapes(self._graph.model_of(graph))
+        return [value.type for value in inferred.graph.output]
+
+    def _take_in(
+        self, graph: GraphProto, name: str, constant: TensorProto | np.ndarray | None
+    ) -> None:
+        """Let a graph have a constant, if it is small, or an input of its type."""
+        if constant is not None and math.prod(_shape(constant)) <= _SMALL:
+            graph.initializer.append(_as_tensor(constant, name))
+        elif constant is not None:
+            kind = onnx.helper.make_tensor_type_proto(element_type(constant), _shape(constant))
+            graph.input.add(name=name, type=kind)
+        elif (found := self.types.get(name)) is not None:
+            graph.input.add(name=name, type=found)
+
     def _is_small(self, name: str) -> bool:
         return name in self._graph.constants and self._graph.size(name) <= _SMALL
 
     def _tensor(self, name: str) -> TensorProto:
-        value = self._graph.constants[name]
-        if isinstance(value, TensorProto):
-            return value
-        return numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+        return _as_tensor(self._graph.constants[name], name)
+
+
+def _as_tensor(value: TensorProto | np.ndarray, name: str) -> TensorProto:
+    if isinstance(value, TensorProto):
+        return value
+    return numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+
+
+def _shape(value: TensorProto | np.ndarray) -> tuple[int, ...]:
+    return tuple(value.shape if isinstance(value, np.ndarray) else value.dims)
 
 
 def _has_shape(found: TypeProto) -> bool:

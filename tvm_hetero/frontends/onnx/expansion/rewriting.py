@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
@@ -97,6 +97,10 @@ class Rewriting:
         if known is None or not known.element_type:
             self.refuse(f"reads '{printable(name)}', whose type is not known before it runs")
         return known.element_type
+
+    def infer_graph(self, body: GraphProto, given: Sequence[TypeProto]) -> list[TypeProto]:
+        """Return what is known of the types that a nested graph gives if it is `given` such."""
+        return self._values.infer_graph(body, given)
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """Return the NumPy type of a value; refuses where it is not known."""

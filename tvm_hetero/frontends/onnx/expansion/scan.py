@@ -2,13 +2,16 @@
 
     state_0 = initial;  (state_{t+1}, y_t) = body(state_t, x_t)    for t = 0 ... T-1
 
-where x_t are slices of the scanned operands along their axes, and the y_t are stacked.
+where x_t are slices of the scanned operands along their axes, and the y_t are stacked; of no steps
+that is nothing (`no_steps`).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from onnx import TypeProto, helper
 
+from tvm_hetero.frontends.onnx.expansion.no_steps import stack_nothing
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.model.axes import checked_axis
@@ -37,7 +40,13 @@ def rewrite_scan(r: Rewriting) -> bool:
     for state, name in zip(states, r.outputs, strict=False):
         if name:
             r.alias(state, name)
-    _stack(r, columns, length)
+    if length:
+        _stack(r, columns)
+    else:
+        given = [_type_of(r, name) for name in states]
+        given += [_type_of(r, name, axis) for name, axis in zip(scanned, axes, strict=True)]
+        along = r.attribute("scan_output_axes") or [0] * len(columns)
+        stack_nothing(r, r.outputs[carried:], along, body, given)
     return True
 
 
@@ -57,7 +66,15 @@ def _slices(r: Rewriting, scanned: list[str], axes: list[int], step: int, length
     return found
 
 
-def _stack(r: Rewriting, columns: list[list[str]], length: int) -> None:
+def _type_of(r: Rewriting, name: str, without: int | None = None) -> TypeProto:
+    """Return the type of an operand, or of a slice of it across an axis."""
+    dims = list(r.dims(name))
+    if without is not None:
+        del dims[without]
+    return helper.make_tensor_type_proto(r.element_type(name), dims)
+
+
+def _stack(r: Rewriting, columns: list[list[str]]) -> None:
     """Give each scan output as one tensor of all steps."""
     carried = len(r.outputs) - len(columns)
     axes = r.attribute("scan_output_axes") or [0] * len(columns)
@@ -66,8 +83,6 @@ def _stack(r: Rewriting, columns: list[list[str]], length: int) -> None:
         name = r.outputs[carried + place]
         if not name:
             continue
-        if not length:
-            r.refuse("makes an output of no steps, whose shape is not known")
         new = r.constant([axis], np.int64)
         ordered = pieces[::-1] if reverse else pieces
         # A negative axis counts from the end of the stacked tensor, as Unsqueeze's does.

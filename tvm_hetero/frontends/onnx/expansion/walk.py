@@ -3,7 +3,8 @@
 Nodes are met in topological order, so that everything that can be known of a value is known when
 its reader is met.  A node is, by the first that applies,
 
-1. computed, if it depends on constants alone or makes empty tensors (`folding`);
+1. computed, if it depends on constants alone or makes empty tensors (`folding`), or makes something
+   of them (`made_of_nothing`);
 2. replaced by other nodes, which are then met in its place: by its rewriter (`registry`), or by the
    body of the model's or onnx's own function of that name (`functions`), unless the importer takes
    the operator as it is;
@@ -26,6 +27,7 @@ from tvm_hetero.frontends.onnx.expansion.folding import empty_results, empty_ten
 from tvm_hetero.frontends.onnx.expansion.functions import function_body
 from tvm_hetero.frontends.onnx.expansion.handed_over import tensors_for_outputs
 from tvm_hetero.frontends.onnx.expansion.known_values import KnownValues
+from tvm_hetero.frontends.onnx.expansion.made_of_nothing import made_of_nothing
 from tvm_hetero.frontends.onnx.expansion.registry import INTERNAL, find_rewriter
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.splicing import splice
@@ -203,9 +205,12 @@ class _Expansion:
             ) from None
         for name, found in types.items():
             self.values.state(name, found)
-        empty = empty_results(types, node) if self.taken is not None else None
-        if empty is not None:
-            self.graph.constants.update(empty)
+        if self.taken is not None:
+            empty = empty_results(types, node)
+            found = (
+                made_of_nothing(self.graph, self.values, node, origin) if empty is None else empty
+            )
+            self.graph.constants.update(found)
 
     def _refuse(self, node: NodeProto, why: str) -> None:
         if why not in self.refusals:

@@ -244,22 +244,27 @@ class OnnxGraph:
         pay_for_views(self.constants, self.made)
         return self._assemble(self.inputs, self.constants)
 
-    def _assemble(
-        self,
-        inputs: Iterable[ValueInfoProto],
-        constants: dict[str, TensorProto | np.ndarray],
-    ) -> onnx.ModelProto:
+    def model_of(self, graph: onnx.GraphProto) -> onnx.ModelProto:
+        """Return a model of another graph, with the operator sets and functions of this one."""
         source = self._model
         model = onnx.ModelProto(
             # From version 4 on initializers need not be listed as inputs, and here are not.
             ir_version=max(source.ir_version, 4),
             producer_name=source.producer_name,
             producer_version=source.producer_version,
+            graph=graph,
         )
         model.opset_import.extend(source.opset_import)
         model.functions.extend(source.functions)
+        return model
+
+    def _assemble(
+        self,
+        inputs: Iterable[ValueInfoProto],
+        constants: dict[str, TensorProto | np.ndarray],
+    ) -> onnx.ModelProto:
+        model = self.model_of(onnx.GraphProto(name=self._model.graph.name or "model"))
         graph = model.graph
-        graph.name = source.graph.name or "model"
         graph.node.extend(self.nodes)
         graph.input.extend(inputs)
         graph.output.extend(self.outputs)
