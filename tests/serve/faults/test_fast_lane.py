@@ -124,6 +124,21 @@ def test_work_in_the_lane_ends_when_its_client_hangs_up(hosted, client, unread):
     assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) == 0)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_what_was_sent_behind_it_is_not_begun_when_its_client_hangs_up(hosted, client, known):
+    hosted.ask(hosted.gate.event.clear)
+    client.send(_request(*(() if known else ("X-Known: no",))))
+    assert eventually(lambda: hosted.gate.waiting == 1)
+    assert hosted.taken == known
+    client.send(_request() * 20)
+    assert eventually(lambda: hosted.ask(lambda: hosted.streams[0]._read_buffer_size))
+    client.close()
+    assert eventually(lambda: hosted.gate.cancelled == 1)
+    assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) == 0)
+    assert hosted.ask(lambda: hosted.server.context.busy) == 0
+    assert hosted.gate.cancelled == 1
+
+
 def test_a_body_in_parts_is_read_as_before(hosted, client):
     whole = _request()
     for cut in (10, len(whole) - 4, len(whole) - 1):
@@ -169,6 +184,21 @@ def test_a_head_that_waited_for_its_turn_is_no_slow_one(hosted, client):
 
     hosted.ask(look)
     assert client.send(_request()).reply().status == 200
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_head_that_began_behind_the_request_before_may_not_dawdle(hosted, client, known):
+    hosted.ask(hosted.gate.event.clear)
+    client.send(_request(*(() if known else ("X-Known: no",))))
+    assert eventually(lambda: hosted.gate.waiting == 1)
+    client.send(_request()[:20])
+    assert eventually(lambda: hosted.ask(lambda: hosted.streams[0]._read_buffer_size))
+    hosted.open_gate()
+    assert client.reply().status == 200
+    limits = Limits(head_seconds=1.0)
+    hosted.ask(lambda: hosted.streams[0].check_pace(time.monotonic() + 10.0, limits))
+    assert client.reply().status == 408
+    assert client.is_ended()
 
 
 def test_a_head_that_is_too_large_is_told_so_after_the_lane_too(hosted, client):
