@@ -83,9 +83,12 @@ class LaneClient:
             assert eventually(lambda: self.server.ask(lambda: self.server.server.context.draining))
 
     def shut(self) -> None:
-        """Close the client's side."""
+        """Close the client's side. A server that works, and has read on, finds that out at its next
+        look at all connections; what is under way ends then."""
         if self.is_open:
             self._socket.shutdown(socket.SHUT_WR)
+            if not eventually(lambda: self.server.ask(self._stream.closed)):
+                raise TimeoutError("a client that will say no more still has its connection")
 
     def close(self) -> None:
         """Hang up."""

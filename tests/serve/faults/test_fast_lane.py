@@ -81,6 +81,24 @@ def test_an_answer_by_the_lane_is_the_one_that_tornado_wrote(served_models):
         assert len(row[0].headers) >= 4
 
 
+def test_a_refusal_of_what_has_come_whole_costs_no_connection_by_any_way(served_models):
+    row = {"name": "input0", "datatype": "FP32", "shape": [1, 32], "data": [0.5] * 32}
+    body = json.dumps({"inputs": [row]}).encode() + b" " * 20_000
+    known, other = (
+        _request(*lines, body=body, path="/v2/models/dense/infer") for lines in ((), ("X-A: b",))
+    )
+    with Hosted({"dense": served_models / "dense.hetero"}) as server:
+        with RawSocket(server.address) as client:
+            assert [client.send(known).reply().status for _ in range(3)] == [200] * 3
+            taken = server.taken
+            server.call(server.server.context.repository.unload("dense"))
+            replies = [client.send(each).reply() for each in (known, other, known)]
+            assert server.taken == taken + 2
+    assert [reply.status for reply in replies] == [503] * 3
+    assert all(_same(replies[0], reply) for reply in replies)
+    assert "connection" not in replies[0].headers
+
+
 def test_a_known_head_is_known_on_every_connection(hosted, client):
     with RawSocket(hosted.address) as other:
         for number in range(3):
