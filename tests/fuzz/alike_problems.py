@@ -4,7 +4,8 @@ Forks of one to three branches between cuts, now and then with a branch before a
 of one or two classes: on one fabric, on nodes of equal or unequal sizes, teams of cores, in a ring,
 in pairs, around a hub; links that nearly all are equal, but for one. Most tasks take as long on all
 devices of a class; now and then one does not, or cannot run on one. All numbers are small whole or
-half ones, so that much is tied.
+half ones, so that much is tied. Asked for is the latency of one element; of one problem in six it
+is throughput, of one or two.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tvm_hetero.platform import Device, Fabric, Link, Platform
-from tvm_hetero.problem import Cost, Problem
+from tvm_hetero.problem import Cost, Objective, Problem
 from tvm_hetero.problem.graph import Edge, Task, TaskGraph
 
 # A platform and the class of each of its devices.
@@ -33,17 +34,21 @@ _TEAMS: tuple[tuple[tuple[int, ...], ...], ...] = (
     ((0, 1), (1, 2), (0, 2)),
     ((0,), (1,), (2,), (3,), (0, 1), (2, 3)),
 )
+_OBJECTIVES = (
+    *[Objective("latency")] * 10, Objective("throughput"), Objective("throughput", 2),
+)  # fmt: skip
 _SHAPES = ("same", "ring", "one", "pairs", "hub")
 
 
 def alike_problem(seed: int) -> Problem:
-    """The problem of a seed: the latency of one element."""
+    """The problem of a seed."""
     rng = random.Random(seed)
     graph = _graph(rng)
     platform, classes = _platform(rng)
     oddness = rng.random()
     costs = {task.id: _costs(rng, platform, classes, oddness) for task in graph.tasks}
-    return Problem(graph, costs, platform, name=f"alike-{seed}")
+    objective = rng.choice(_OBJECTIVES)
+    return Problem(graph, costs, platform, objective, f"alike-{seed}")
 
 
 def _graph(rng: random.Random) -> TaskGraph:

@@ -126,8 +126,9 @@ class Tables:
 def faults_of_tables(
     problem: Problem, best: float, options: Options, rng: random.Random
 ) -> list[str]:
-    """What is wrong after some steps in a random order; nothing where cutting is not exact."""
-    if not cut_is_exact(Instance(problem)):
+    """What is wrong after some steps in a random order; nothing where these tables say nothing:
+    cutting is not exact, or it is not latency that is asked for."""
+    if problem.objective.kind != "latency" or not cut_is_exact(Instance(problem)):
         return []
     tables, found = Tables(problem, best, options, rng), list[str]()
     done = []
