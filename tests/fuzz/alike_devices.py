@@ -38,10 +38,11 @@ from tvm_hetero.problem import Objective, Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.milp_split import module_table, tighten, width_model
+from tvm_hetero.solvers.registry import knows_teams
 
 # Work is counted, so that a busy machine answers as an idle one does.
 OPTIONS = Options(time_limit=0.4, deadline=300.0)
-SOLVERS = ("milp-split", "auto")
+_SOLVERS = ("milp-split", "auto")
 STEPS = 10_000
 _EQUAL = 1e-6
 CLOSED, OPEN, INFEASIBLE = "closed", "open", "infeasible"
@@ -70,7 +71,8 @@ def small_is_large() -> Iterator[None]:
 def compare(seed: int, steps: float = STEPS) -> tuple[str, list[str]]:
     """How complete search judges the problem of a seed, and what is wrong with what others say."""
     problem = alike_problem(seed)
-    answers = {name: _answer(problem, name, OPTIONS) for name in SOLVERS}
+    solvers = [name for name in _SOLVERS if knows_teams(name, problem)]
+    answers = {name: _answer(problem, name, OPTIONS) for name in solvers}
     known = min((a.value for a in answers.values() if isinstance(a, Schedule)), default=math.inf)
     verdict, best = CLOSED, known
     try:
@@ -83,7 +85,7 @@ def compare(seed: int, steps: float = STEPS) -> tuple[str, list[str]]:
         return (INFEASIBLE if verdict == CLOSED else OPEN), []
     found = [text for name, answer in answers.items() for text in _wrong(name, answer, best)]
     found += faults_of_tables(problem, best, OPTIONS, random.Random(seed))
-    return verdict, found + [text for name in SOLVERS for text in _faults_of_notes(seed, name)]
+    return verdict, found + [text for name in solvers for text in _faults_of_notes(seed, name)]
 
 
 def _answer(problem: Problem, solver: str, options: Options) -> _Answer:
