@@ -38,7 +38,9 @@ from tvm_hetero.serve.core.options import ServeOptions
 
 CROWD = 24  # clients at once
 _LIMITS = Limits(head_seconds=0.5, body_seconds=0.5, idle=1.0)
-_PATIENCE = 60.0  # seconds until a connection has to end: far more than the limits
+# Looks until a connection has to end, a second each: far more than the limits. Who is stopped with
+# the whole process, for however long, has looked once.
+_PATIENCE = 60
 _PAUSE, _SHUT = 0.01, 0.05  # seconds between packets at most, and for which the gate is shut
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _BUG = b"500"
@@ -54,9 +56,9 @@ def visit(server: Hosted, seed: int) -> tuple[list[str], str]:
                 return ["hung up"], ""
             if script.end is End.HALF:
                 sock.shutdown(socket.SHUT_WR)
-            answers = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+            answers = _all_of(sock)
         except TimeoutError:
-            return ["stalled"], f"neither answered nor closed within {_PATIENCE:g} s"
+            return ["stalled"], f"neither answered nor closed within {_PATIENCE} s"
         except OSError:  # reset: it had said more than was read
             return ["reset"], ""
     statuses = _STATUS.findall(answers)
@@ -64,6 +66,22 @@ def visit(server: Hosted, seed: int) -> tuple[list[str], str]:
         return ["no HTTP"], f"answered {answers[:80]!r}"
     said = [status.decode() for status in statuses] or ["closed"]
     return said, f"answered {answers[-400:]!r}" if _BUG in statuses else ""
+
+
+def _all_of(sock: socket.socket) -> bytes:
+    """What comes until the server closes."""
+    answers, looks = bytearray(), 0
+    sock.settimeout(1.0)
+    while looks < _PATIENCE:
+        try:
+            data = sock.recv(1 << 16)
+        except TimeoutError:
+            looks += 1
+            continue
+        if not data:
+            return bytes(answers)
+        answers += data
+    raise TimeoutError
 
 
 def _say(server: Hosted, sock: socket.socket, script: Script, rng: random.Random) -> None:
