@@ -42,6 +42,11 @@ _LIMITS = Limits(head_seconds=0.5, body_seconds=0.5, idle=1.0)
 # the whole process, for however long, has looked once.
 _PATIENCE = 60
 _PAUSE, _SHUT = 0.01, 0.05  # seconds between packets at most, and for which the gate is shut
+# Asked before a script, now and then: what tells of models that come and go.
+_TOLD_OF_ALL = (
+    "/metrics", "/page/state.json", "/v2", "/v2/models/stats", "/v2/models/dense/stats",
+    "/v2/models/dense/config", "/v2/health/ready", "/v1/models", "/openapi.json", "/",
+)  # fmt: skip
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _BUG = b"500"
 
@@ -85,6 +90,8 @@ def _all_of(sock: socket.socket) -> bytes:
 
 
 def _say(server: Hosted, sock: socket.socket, script: Script, rng: random.Random) -> None:
+    if rng.random() < 0.3:
+        sock.sendall(LaneRequest(rng.choice(_TOLD_OF_ALL), b"", method="GET").data)
     for step in script.steps:
         if isinstance(step, bytes):
             sock.sendall(step)
