@@ -18,9 +18,10 @@ from typing import Any
 from tests.serve.faults.hosted import Hosted
 from tests.waiting import LIMIT, eventually
 
-# Looks in a row that have to find the same: each is a turn of the server's loop. And so many before
-# it is said that there is no end: who was stopped with the whole process has not looked meanwhile.
-_LOOKS, _MANY = 8, 1000
+# Looks in a row that have to find the same: each is a turn of the server's loop. And so many more
+# when the time is up, with a pause (s) each, before it is said that there is no end: who was stopped
+# with the whole process has done nothing meanwhile.
+_LOOKS, _MANY, _PAUSE = 8, 1000, 0.01
 _DATE = re.compile(rb"\r\nDate: [^\r]*")
 _BEGIN, _LATE = b"HTTP/1.1 ", b"Tvm-Hetero-Reason: deadline"
 
@@ -61,14 +62,16 @@ class LaneClient:
 
     def settle(self) -> None:
         """Read what comes until the server does nothing more, and keep it as a part."""
-        end, last, same, looks = time.monotonic() + LIMIT, None, 0, 0
+        end, last, same, late = time.monotonic() + LIMIT, None, 0, 0
         while same < _LOOKS:
             rests, *state = self.server.ask(self._state)
             now = (*state, len(self._came), self.is_open)
             same, last = (same + 1 if rests and now == last else 0), now
             self._read()
-            looks += 1
-            if time.monotonic() > end and looks > _MANY:
+            if time.monotonic() > end:
+                time.sleep(_PAUSE)
+                late += 1
+            if late > _MANY:
                 raise TimeoutError(f"the server has not done what it can within {LIMIT:g} s")
         self.parts.append(normal(bytes(self._came)))
         self._came.clear()
