@@ -19,8 +19,8 @@ from tests.serve.faults.hosted import Hosted
 from tests.waiting import LIMIT, eventually
 
 # Looks in a row that have to find the same: each is a turn of the server's loop. And so many more
-# when the time is up, with a pause (s) each, before it is said that there is no end: who was stopped
-# with the whole process has done nothing meanwhile.
+# when the time is up, each with a pause (s), before it is said that there is no end: a process that
+# was stopped has done nothing meanwhile.
 _LOOKS, _MANY, _PAUSE = 8, 1000, 0.01
 _DATE = re.compile(rb"\r\nDate: [^\r]*")
 _BEGIN, _LATE = b"HTTP/1.1 ", b"Tvm-Hetero-Reason: deadline"
