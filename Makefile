@@ -115,7 +115,10 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.in_bounds --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.against_brute_force --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.teams_against_brute_force --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.alike_devices --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.serve_sockets --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.serve_lane --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.serve_crowd --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.model_folders --count 2000
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000

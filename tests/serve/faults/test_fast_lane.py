@@ -81,6 +81,24 @@ def test_an_answer_by_the_lane_is_the_one_that_tornado_wrote(served_models):
         assert len(row[0].headers) >= 4
 
 
+def test_a_refusal_of_what_has_come_whole_costs_no_connection_by_any_way(served_models):
+    row = {"name": "input0", "datatype": "FP32", "shape": [1, 32], "data": [0.5] * 32}
+    body = json.dumps({"inputs": [row]}).encode() + b" " * 20_000
+    known, other = (
+        _request(*lines, body=body, path="/v2/models/dense/infer") for lines in ((), ("X-A: b",))
+    )
+    with Hosted({"dense": served_models / "dense.hetero"}) as server:
+        with RawSocket(server.address) as client:
+            assert [client.send(known).reply().status for _ in range(3)] == [200] * 3
+            taken = server.taken
+            server.call(server.server.context.repository.unload("dense"))
+            replies = [client.send(each).reply() for each in (known, other, known)]
+            assert server.taken == taken + 2
+    assert [reply.status for reply in replies] == [503] * 3
+    assert all(_same(replies[0], reply) for reply in replies)
+    assert "connection" not in replies[0].headers
+
+
 def test_a_known_head_is_known_on_every_connection(hosted, client):
     with RawSocket(hosted.address) as other:
         for number in range(3):
@@ -122,6 +140,21 @@ def test_work_in_the_lane_ends_when_its_client_hangs_up(hosted, client, unread):
     client.send(unread).close()
     assert eventually(lambda: hosted.gate.cancelled == 1)
     assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) == 0)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_was_sent_behind_it_is_not_begun_when_its_client_hangs_up(hosted, client, known):
+    hosted.ask(hosted.gate.event.clear)
+    client.send(_request(*(() if known else ("X-Known: no",))))
+    assert eventually(lambda: hosted.gate.waiting == 1)
+    assert hosted.taken == known
+    client.send(_request() * 20)
+    assert eventually(lambda: hosted.ask(lambda: hosted.streams[0]._read_buffer_size))
+    client.close()
+    assert eventually(lambda: hosted.gate.cancelled == 1)
+    assert eventually(lambda: hosted.ask(lambda: hosted.server.connections) == 0)
+    assert hosted.ask(lambda: hosted.server.context.busy) == 0
+    assert hosted.gate.cancelled == 1
 
 
 def test_a_body_in_parts_is_read_as_before(hosted, client):
@@ -169,6 +202,21 @@ def test_a_head_that_waited_for_its_turn_is_no_slow_one(hosted, client):
 
     hosted.ask(look)
     assert client.send(_request()).reply().status == 200
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_head_that_began_behind_the_request_before_may_not_dawdle(hosted, client, known):
+    hosted.ask(hosted.gate.event.clear)
+    client.send(_request(*(() if known else ("X-Known: no",))))
+    assert eventually(lambda: hosted.gate.waiting == 1)
+    client.send(_request()[:20])
+    assert eventually(lambda: hosted.ask(lambda: hosted.streams[0]._read_buffer_size))
+    hosted.open_gate()
+    assert client.reply().status == 200
+    limits = Limits(head_seconds=1.0)
+    hosted.ask(lambda: hosted.streams[0].check_pace(time.monotonic() + 10.0, limits))
+    assert client.reply().status == 408
+    assert client.is_ended()
 
 
 def test_a_head_that_is_too_large_is_told_so_after_the_lane_too(hosted, client):

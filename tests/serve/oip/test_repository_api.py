@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 
 import pytest
 
 from tests.serve.faults.hosted import Hosted
 from tests.serve.faults.raw_socket import RawSocket
 from tests.serve.server_process import ServerProcess
+from tests.waiting import eventually
 from tvm_hetero.serve.core.options import ServeOptions
 
 client = pytest.importorskip("tritonclient.http", reason="make peers installs it")
@@ -66,6 +68,24 @@ def test_without_the_option_no_one_may():
                 raw.head("POST", f"/v2/repository/models/dense/{verb}", "Content-Length: 0")
                 refused = raw.reply()
             assert (refused.status, "--admin" in refused.json["error"]) == (403, True)
+
+
+def test_too_many_changes_of_a_name_are_told_to_come_later(served_models):
+    options = ServeOptions(port=0, admin=True)
+    with Hosted({"dense": served_models / "dense.hetero"}, options) as server, ExitStack() as all_:
+        clients = [all_.enter_context(RawSocket(server.address)) for _ in range(14)]
+        lock = server.server.context.repository._locks["dense"]
+        server.call(lock.acquire())
+        for each, verb in zip(clients, ["load", "unload"] * 7, strict=True):
+            each.head("POST", f"/v2/repository/models/dense/{verb}", "Content-Length: 0")
+        busy = server.server.context.active
+        assert eventually(lambda: server.ask(lambda: len(busy)) == 8)
+        server.ask(lock.release)
+        replies = [each.reply() for each in clients]
+    refused = [reply for reply in replies if reply.status != 200]
+    assert [reply.status for reply in refused] == [503] * 6
+    assert {reply.headers["tvm-hetero-reason"] for reply in refused} == {"queue_full"}
+    assert all(reply.headers["retry-after"] == "1" for reply in refused)
 
 
 def test_administration_asks_for_the_key_of_all_if_it_has_none_of_its_own(served_models):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from tvm_hetero.errors import HeteroError
-from tvm_hetero.serve.core.refusal import RequestError, UnknownModelError
+from tvm_hetero.serve.core.refusal import RefusedError, RequestError, UnknownModelError
 from tvm_hetero.serve.http.door_checks import Permission
 from tvm_hetero.serve.http.handler import ApiHandler
 from tvm_hetero.serve.models.served_model import READY
@@ -62,8 +62,8 @@ class LoadModel(ApiHandler):
         repository = self.context.repository
         try:
             await repository.load(name)
-        except UnknownModelError:
-            raise
+        except (UnknownModelError, RefusedError):
+            raise  # nothing was tried
         except HeteroError as error:
             raise HeteroError(repository.without_path(name, error)) from error
         self.answer({})

@@ -73,8 +73,8 @@ class DoorStream(IOStream):
             self._head_since = min(self._head_since + seconds, now)
 
     def read_until_regex(self, regex: bytes, max_bytes: int | None = None) -> Awaitable[bytes]:
-        """Called by tornado for the head of the next request."""
-        self._head_since = None
+        """Called by tornado for the head of the next request, of which a part may be here."""
+        self._head_since = time.monotonic() if self._read_buffer_size else None
         self._head = None
         self._head = super().read_until_regex(regex, max_bytes)
         return self._head
@@ -98,6 +98,7 @@ class DoorStream(IOStream):
     def read_on(self) -> None:
         """The lane has answered: what came meanwhile is for tornado."""
         if self._read_buffer_size and not self.closed():
+            self._head_since = time.monotonic()  # it waited for its turn
             try:
                 self._try_inline_read()
             except UnsatisfiableReadError as error:
@@ -135,6 +136,9 @@ class DoorStream(IOStream):
         """Close; who sent too large a head is told so."""
         if isinstance(exc_info, UnsatisfiableReadError) and self._is_in_head:
             self._say_last(HEAD_TOO_LARGE)
+        if self._awaits_head or self._read_future is None:
+            # Requests behind the last one that was read: tornado would begin them all, for no one.
+            self._consume(self._read_buffer_size)
         super().close(exc_info)
 
     def close_fd(self) -> None:

@@ -147,8 +147,8 @@ class ApiHandler(AnswerWriter):
     def prepare(self) -> None:
         """Refuse before the body comes.
 
-        Where there is none, or a small one, it is let in first: a refusal before the end of a
-        request costs the client its connection.
+        Where there is none, or a small one, or it is here, it is let in first: a refusal before the
+        end of a request costs the client its connection.
         """
         try:
             self._pass_door()
@@ -289,7 +289,8 @@ class ApiHandler(AnswerWriter):
         if "Transfer-Encoding" in headers or "Expect" in headers:
             return False
         length = headers.get("Content-Length", "0")
-        return length.isdecimal() and len(length) < 9 and int(length) <= _SMALL_BODY
+        here = self._connection.stream._read_buffer_size
+        return length.isdecimal() and len(length) < 9 and int(length) <= max(_SMALL_BODY, here)
 
     async def _complete(self, work: Awaitable[None]) -> None:
         try:
