@@ -89,8 +89,8 @@ def run(
     With `prove` the search raises the bound rather than looking for better values. Modules of 50
     tasks need linear programs and a good start for a small gap.
 
-    With `quick` the model is hardly presolved: of a small one that is closed at once, presolve takes
-    a good part of the time, and counts next to nothing.
+    With `quick` the model is hardly presolved: of a small one that is closed at once, presolve
+    takes a good part of the time, and counts next to nothing.
 
     Raises
     ------
