@@ -23,5 +23,12 @@ TvmHeteroSearchResult Anneal(const Problem& problem, const TvmHeteroSearchSettin
 TvmHeteroSearchResult AnnealLoads(const Problem& problem, const TvmHeteroSearchSettings& settings,
                                   int32_t* placement);
 
+/*! \brief Whether all that a placement in contiguous stages loads is devices, with their work. */
+bool OnlyWorkLoads(const Problem& problem);
+
+/*! \brief As `AnnealLoads` where `OnlyWorkLoads`. */
+TvmHeteroSearchResult AnnealStages(const Problem& problem, const TvmHeteroSearchSettings& settings,
+                                   int32_t* placement);
+
 }  // namespace tvm_hetero::search
 #endif  // TVM_HETERO_SEARCH_ANNEAL_H_

@@ -253,6 +253,7 @@ class LoadModel {
 
 TvmHeteroSearchResult AnnealLoads(const Problem& problem, const TvmHeteroSearchSettings& settings,
                                   int32_t* placement) {
+  if (OnlyWorkLoads(problem)) return AnnealStages(problem, settings, placement);
   LoadModel model(problem, placement);
   Tuning tuning = kTuning;
   tuning.overhead *= model.charge();

@@ -34,6 +34,7 @@ Loads::Loads(const Problem& problem, const int32_t* placement)
   terms_.assign(p.links.resources(), 0.0);
   is_changed_.assign(p.links.resources(), 0);
   if (p.acyclic) flows_.assign(static_cast<size_t>(p.devices) * p.devices, 0);
+  for (int d = 0; d < p.devices; ++d) rank_.push_back(d);
   ReadPlacement(placement);
 }
 
@@ -144,7 +145,11 @@ void Loads::AddHop(int tensor, int from, int to, int sign) {
 void Loads::AddFlow(int maker, int reader, int sign) {
   if (!problem_->staged[maker] || !problem_->staged[reader]) return;
   const int from = device_[maker], to = device_[reader];
-  if (from != to) flows_[static_cast<size_t>(from) * problem_->devices + to] += sign;
+  if (from == to) return;
+  int32_t& flows = flows_[static_cast<size_t>(from) * problem_->devices + to];
+  const bool had = flows > 0;
+  flows += sign;
+  if (rank_[from] > rank_[to]) backward_ += (flows > 0) - had;
 }
 
 /*! \brief All readings of a part and of what it makes. */
@@ -284,9 +289,13 @@ Score Loads::Valued() const {
   return score;
 }
 
-/*! \brief Take away devices that nobody left feeds, until none is left or all are on a circle. */
-bool Loads::Pipeline() const {
-  if (!problem_->acyclic) return true;
+/*!
+ * \brief Take away devices that nobody left feeds, until none is left or all are on a circle.
+ *
+ * Most moves feed no device from one behind it in the pipeline that was seen last: no circle then.
+ */
+bool Loads::Pipeline() {
+  if (backward_ == 0) return true;
   const int devices = problem_->devices;
   std::vector<int> fed(devices, 0), ready;
   for (int a = 0; a < devices; ++a) {
@@ -302,7 +311,10 @@ bool Loads::Pipeline() const {
       }
     }
   }
-  return ready.size() == static_cast<size_t>(devices);
+  if (ready.size() < static_cast<size_t>(devices)) return false;
+  for (int i = 0; i < devices; ++i) rank_[ready[i]] = i;
+  backward_ = 0;
+  return true;
 }
 
 }  // namespace tvm_hetero::search

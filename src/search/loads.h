@@ -49,7 +49,7 @@ class Loads {
   /*! \brief Value (s) and excess of memory; value infinity where it is no placement at all. */
   Score Valued() const;
   /*! \brief Whether devices form a pipeline, if they have to. */
-  bool Pipeline() const;
+  bool Pipeline();
   /*! \brief Steps so far. */
   int64_t work() const { return work_ * charge_; }
   /*! \brief What a step counts: on large problems most of its time is waiting for memory. */
@@ -94,6 +94,8 @@ class Loads {
   std::vector<int> changed_;            //!< resources whose terms are out of date, each once
   std::vector<uint8_t> is_changed_;
   std::vector<int32_t> flows_;          //!< [from, to]: readings across that count; only if acyclic
+  std::vector<int> rank_;               //!< of a device in the last pipeline that was seen
+  int backward_ = 0;                    //!< pairs of devices with flows against these ranks
   std::vector<std::pair<int, int>> hops_;  //!< memory of AddTensor
   std::vector<int> marked_;             //!< by device: the tensor that was last seen there
   int marks_ = 0;

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.scheduling.memory import limited
 from benchmarks.scheduling.runner import zoo_case
-from tests.solvers.examples import fork_join, problem_of, processors
+from tests.solvers.examples import counted, fork_join, problem_of, processors
 from tvm_hetero.check import check_schedule
 from tvm_hetero.errors import SolverWarning
 from tvm_hetero.problem import Objective
@@ -134,6 +134,18 @@ def test_annealing_makes_as_many_steps_before_splitting_where_a_step_takes_longe
         told = options_for(first, Options(time_limit=600.0), None, 600.0)
         steps.append(told.time_limit * steps_per_second(instance_of(problem)))
     assert steps[0] == pytest.approx(steps[1])
+
+
+@pytest.mark.parametrize(
+    ("network", "platform"),
+    [("inception-v1", "phone"), ("inception-v3", "diviml")],
+)
+def test_of_networks_in_modules_auto_is_behind_none_of_its_own(network: str, platform: str) -> None:
+    """With the work of half a second for each."""
+    problem, told = zoo_case(network, platform), counted(time_limit=0.5)
+    answer = solve(problem, "auto", told)
+    for asked in sorted({stage.solver for stage in portfolio(problem)}):
+        assert answer.value <= solve(problem, asked, told).value * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("most", "asked"), [(math.inf, 1), (0.01, 2)])

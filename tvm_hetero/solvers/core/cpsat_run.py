@@ -27,6 +27,8 @@ _LEAST_WORK = 0.01
 # Work that is charged for one unit of deterministic time, by linearization level. Models of 50 to
 # 70 tasks took 3 to 5 s of a shared core a unit without linear programs, 1 to 3 s with them.
 _CHARGES = (2.5, 1.0, 1.0)
+# Work with which a call without linear programs has the deterministic time that it gets at least.
+LEAST_CALL = _CHARGES[0] * _LEAST_WORK
 
 
 @dataclass
@@ -53,6 +55,11 @@ class CpsatBudget:
         return now() > self.deadline
 
 
+def work_of_call(work: float, linear: int) -> float:
+    """Deterministic time that a call may take which is given so much work."""
+    return max(_LEAST_WORK, work / _CHARGES[linear])
+
+
 @dataclass(frozen=True)
 class CpsatOutcome:
     """What CP-SAT found: a solver to read values from (if `found`), a bound, and a verdict."""
@@ -71,6 +78,7 @@ def run(
     *,
     linear: int,
     prove: bool = False,
+    quick: bool = False,
 ) -> CpsatOutcome:
     """Minimise with a share of what is left of a budget, and charge it for the work done.
 
@@ -80,6 +88,9 @@ def run(
 
     With `prove` the search raises the bound rather than looking for better values. Modules of 50
     tasks need linear programs and a good start for a small gap.
+
+    With `quick` the model is hardly presolved: of a small one that is closed at once, presolve
+    takes a good part of the time, and counts next to nothing.
 
     Raises
     ------
@@ -91,8 +102,7 @@ def run(
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.max_time_in_seconds = max(0.01, budget.deadline - now())
-    charge = _CHARGES[linear]
-    parameters.max_deterministic_time = max(_LEAST_WORK, budget.work * share / charge)
+    parameters.max_deterministic_time = work_of_call(budget.work * share, linear)
     parameters.random_seed = options.seed
     parameters.num_workers = 1
     # Its own handler of Ctrl-C aborts the process where several threads solve, and stays.
@@ -102,11 +112,15 @@ def run(
     # OR-Tools 9.15 proves wrong optima where one linear constraint's literals are in another one
     # (google/or-tools#5293): of 2 J for a pair of tasks it said that 3.67 J are the least.
     parameters.presolve_inclusion_work_limit = 0
+    if quick:
+        parameters.cp_model_probing_level = 0
+        parameters.max_presolve_iterations = 1
+        parameters.symmetry_level = 0
     with stopped_by(solver.stop_search):
         status = solver.solve(model)
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"cpsat refuses the model: {model.validate()}; use another solver")
-    budget.work -= charge * solver.response_proto.deterministic_time
+    budget.work -= _CHARGES[linear] * solver.response_proto.deterministic_time
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     bound = solver.best_objective_bound
     return CpsatOutcome(

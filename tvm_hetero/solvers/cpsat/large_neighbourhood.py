@@ -87,7 +87,7 @@ class NeighbourhoodSearch:
         model = WindowModel(self.instance, self.delays, now, self.tail, window)
         allowed = CpsatBudget(min(_WINDOW_WORK, budget.work - limit), budget.deadline)
         budget.work -= allowed.work + _BUILD_WORK + _PART_WORK * n
-        outcome = run(model.model, self.options, allowed, linear=0)
+        outcome = run(model.model, self.options, allowed, linear=0, quick=True)
         budget.work += allowed.work
         proven = allowed.work > 0
         self.size = min(_SIZES[2], self.size + 1) if proven else max(_SIZES[1], self.size - 2)

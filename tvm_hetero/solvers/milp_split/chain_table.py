@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.cpsat_run import LEAST_CALL, CpsatBudget
 from tvm_hetero.solvers.core.deadline import Deadline
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.lists.partial_schedule import Solution, solution
@@ -143,6 +143,9 @@ class TableChain:
     ) -> None:
         """One round: every job gets what it wishes, or its share of what is left."""
         share = max(0.0, budget.work) / len(jobs)
+        if jobs[0].level == 1:
+            # Small modules are closed with a fraction of what a call may take at least.
+            share = max(share, LEAST_CALL)
         budgets = [CpsatBudget(min(job.wish(work), share), budget.deadline) for job in jobs]
         granted = [own.work for own in budgets]
         run = _spread(options, pool)

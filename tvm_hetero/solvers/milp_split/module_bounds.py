@@ -6,7 +6,8 @@ is done in levels, each dearer than the one before                            ->
 `BoundEntry.improve`:
 
     0   a list schedule (HEFT), then annealing with few evaluations, whatever is known already
-    1   CP-SAT from there with little work: it closes almost every module of up to 30 parts
+    1   CP-SAT from there with little work: it closes almost every module of up to 30 parts; in
+        another call again only with more work
     2.. CP-SAT with ever more work, by turns for the bound (with linear programs) and for the
         value; before it, where the module is large, annealing and neighbourhood search
 
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.problem.schedule import OPTIMAL_GAP
-from tvm_hetero.solvers.core.cpsat_run import CpsatBudget
+from tvm_hetero.solvers.core.cpsat_run import LEAST_CALL, CpsatBudget, work_of_call
 from tvm_hetero.solvers.core.options import Options
 from tvm_hetero.solvers.cpsat.large_neighbourhood import improve_by_windows
 from tvm_hetero.solvers.lists.partial_schedule import Solution, list_schedule
@@ -39,6 +40,8 @@ LEVELS = len(_SHARES)
 # Steps of annealing before anything else is tried, times the square of the parts, and at most:
 # CP-SAT closes small modules by itself.
 _QUICK, _MOST_QUICK = 600, 5e7
+# Times the work that CP-SAT had at level 1 for which it is asked the same again.
+_AGAIN = 2.0
 # What annealing and windows may take of a level's work.
 _ANNEALING, _WINDOWS = 0.1, 0.4
 # Parts from which on annealing and neighbourhoods go on where CP-SAT is slow.
@@ -51,13 +54,20 @@ _TOO_MANY = 20_000
 
 @dataclass
 class BoundEntry:
-    """One M(i, j): the pinned piece, a proven bound, and the best solution so far."""
+    """One M(i, j): the pinned piece, a proven bound, and the best solution so far.
+
+    Attributes
+    ----------
+    level : the next one.
+    tried : deterministic time that CP-SAT had at level 1.
+    """
 
     piece: Piece
     low: float
     best: Solution | None = None
     level: int = 0
     kinds: Sequence[int] = ()
+    tried: float = 0.0
 
     @property
     def value(self) -> float:
@@ -76,7 +86,8 @@ class BoundEntry:
 
     def wish(self, work: float) -> float:
         """What the next level would like to spend of a call that began with `work`."""
-        return _SHARES[min(self.level, LEVELS - 1)] * work
+        least = LEAST_CALL if self.level == 1 and len(self.piece) <= _LARGE else 0.0
+        return max(least, _SHARES[min(self.level, LEVELS - 1)] * work)
 
     def improve(self, options: Options, budget: CpsatBudget) -> None:
         """Do what the next level does, within `budget` (which belongs to this entry)."""
@@ -98,7 +109,14 @@ class BoundEntry:
             if not piece.contended:
                 self.take(improve_by_windows(piece, self.best, options, budget, _WINDOWS))
         linear, prove = _SEARCHES[level]
-        found, bound = search(piece, self.best, options, budget, linear=linear, prove=prove)
+        if level == 1 and not budget.exhausted():
+            work = work_of_call(budget.work, linear)
+            if work < _AGAIN * self.tried:
+                return
+            self.tried = work
+        found, bound = search(
+            piece, self.best, options, budget, linear=linear, prove=prove, quick=level == 1
+        )
         self.low = max(self.low, min(bound, self.best.value))
         self.take(found)
 

@@ -37,10 +37,11 @@ def search(
     linear: int,
     prove: bool,
     prices: Prices | None = None,
+    quick: bool = False,
 ) -> tuple[Solution | None, float]:
     """Search from `best`: a solution, and a bound of the least makespan plus prices, s.
 
-    The bound is -inf where nothing is proven.
+    The bound is -inf where nothing is proven. `quick` as for `cpsat_run.run`.
     """
     if too_large_to_prove(piece) or budget.exhausted():
         return None, -math.inf
@@ -56,7 +57,7 @@ def search(
     model.hint(best.placement, starts, moved)
     if prove:
         add_cuts(model)
-    outcome = run(model.model, options, budget, linear=linear, prove=prove)
+    outcome = run(model.model, options, budget, linear=linear, prove=prove, quick=quick)
     bound = (outcome.bound - ticks.slack) / ticks.per_second if model.exact else -math.inf
     if not outcome.found:
         return None, -math.inf

@@ -1,4 +1,8 @@
-"""Contiguous stages by the C++ annealer, which knows cycles between devices (`Loads::AddFlow`)."""
+"""Contiguous stages by the C++ annealers.
+
+Where only work loads a device, stages of tasks and an order of devices are annealed, which have no
+cycles (src/search/anneal_stages.cc); else placements, with a look at cycles (`Loads::AddFlow`).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,8 @@ from tvm_hetero.views.instance import Instance
 
 # Steps (some 30 ns on a shared core) a second of the time limit: for something to beat, and where
 # nothing better comes after. 200 tasks in series and parallel on 28 devices: 9.24e-5 s after 30
-# million, 8.95e-5 after 100 and 8.84e-5 after 300, where three runs of 100 million gave 9.06e-5.
+# million, 8.95e-5 after 100 and 8.84e-5 after 300, where three runs of 100 million gave 9.06e-5;
+# these were placements, as are the temperatures (stages take cooler ones by themselves).
 SHORT, LONG = 2_000_000, 20_000_000
 # Temperatures in parts of the value: of 0.001, 0.01, 0.03 and 0.1 the first was best there; the
 # second keeps most of a plan that is good already, where the first loses it.
