@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -193,6 +194,28 @@ def test_no_more_wait_than_may(served):
     assert {each.reason for each in refused} == {"queue_full"}
     assert len(refused) == 2  # one runs, two wait
     assert pool.is_idle()
+
+
+@pytest.mark.parametrize("policy", SHARE_POLICIES)
+def test_those_that_wait_are_counted_as_the_policy_sees_them(
+    served: Callable[[str], Served], policy: str
+) -> None:
+    async def run() -> None:
+        pool, rng, entries = served(policy).pool, random.Random(7), []
+        for _ in range(60):
+            if entries and rng.random() < 0.45:
+                pool.leave(entries.pop(rng.randrange(len(entries))))
+            else:
+                due = time.monotonic() + rng.choice([0.001, 1.0, float("inf")])
+                entries.append(pool.enter("layers/1", "layers", 1, Priority.LOW, 0.0, due))
+            assert pool.count_waiting() == pool.count_waiting("layers") == len(pool.waiting)
+        for entry in entries:
+            if entry.granted.done() and not entry.granted.cancelled():
+                entry.granted.exception()  # some were refused
+            pool.leave(entry)
+        assert pool.count_waiting() == 0
+
+    asyncio.run(run())
 
 
 def test_a_share_that_cannot_be_made_fails_its_query_alone(served, monkeypatch):

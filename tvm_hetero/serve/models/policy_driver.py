@@ -77,6 +77,7 @@ class PolicyDriver:
         self._asking = PolicyGuard(self._give_up)
         self.changes: deque[tuple[float, tuple[str | None, ...]]] = deque(maxlen=_KEPT)
         self._entries: dict[int, SharedQuery] = {}
+        self._queued: dict[int, SharedQuery] = {}  # those of them that wait
         self._going: set[str] = set()  # models that are forgotten with their last query
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
@@ -113,11 +114,8 @@ class PolicyDriver:
 
     def count_waiting(self, name: str | None = None) -> int:
         """How many queries of clients have not begun, of one model or of all."""
-        waiting = self.waiting
-        if not waiting:
-            return 0
-        entries = (self._entries.get(query.number) for query in waiting)
-        return sum(each.clients for each in entries if each and name in (None, each.name))
+        queued = self._queued.values()
+        return sum(each.clients for each in queued if name in (None, each.name))
 
     @property
     def free(self) -> int:
@@ -152,7 +150,7 @@ class PolicyDriver:
         with self._asking:
             decisions = self._scheduler.arrive(query, now)
         entry = SharedQuery(query, name, asyncio.get_running_loop().create_future())
-        self._entries[query.number] = entry
+        self._entries[query.number] = self._queued[query.number] = entry
         self._do(decisions, now)
         return entry
 
@@ -168,6 +166,7 @@ class PolicyDriver:
                     decisions = self._scheduler.withdraw(number, now)
         finally:
             del self._entries[number]
+            self._queued.pop(number, None)
             if self._going:
                 self._forget_gone()
         self._do(decisions, now)
@@ -194,7 +193,7 @@ class PolicyDriver:
         kept.clients += 1 + sum(each.clients for each in gone)
         for each in gone:
             each.granted.cancel()
-            del self._entries[each.query.number]
+            del self._entries[each.query.number], self._queued[each.query.number]
         self._do(decisions, now)
         return True
 
@@ -254,6 +253,8 @@ class PolicyDriver:
             entry = self._entries.get(decision.query)
             if entry is None:
                 continue
+            if isinstance(decision, StartQuery | RefuseQuery):
+                self._queued.pop(decision.query, None)
             if isinstance(decision, StartQuery):
                 self._set_places(entry, decision.places)
                 if not entry.granted.done():
