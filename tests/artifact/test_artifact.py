@@ -263,6 +263,21 @@ def test_choices_of_another_format_are_refused(copied):
             reader(copied)
 
 
+def test_words_of_damaged_weights_are_shown_safely(copied):
+    """The package that reads them quotes what it finds."""
+    content = (copied / "weights.safetensors").read_bytes()
+    damaged = content.replace(b'"F32"', '"\u202eX"'.encode(), 1)
+    length = int.from_bytes(content[:8], "little") + len(damaged) - len(content)
+    damaged = length.to_bytes(8, "little") + damaged[8:]
+    (copied / "weights.safetensors").write_bytes(damaged)
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["files"]["weights.safetensors"] = hashlib.sha256(damaged).hexdigest()
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=r"damaged .*\\u202eX.*build it again") as refused:
+        th.load(copied)
+    assert str(refused.value).isprintable()
+
+
 def test_a_module_that_is_no_text_is_refused(copied):
     manifest = json.loads((copied / "manifest.json").read_text())
     (copied / "module.json").write_bytes(b"\xff\xfe")
