@@ -21,14 +21,15 @@ from tests.test_docs import PAGES, ROOT, blocks
 from tvm_hetero import PartitionOptions
 from tvm_hetero.cluster.description import read_description
 from tvm_hetero.decoders.folder import read_facts
+from tvm_hetero.plan.kernel_takes import takes_from
 from tvm_hetero.planning.requests import load_trace
 from tvm_hetero.platform import Platform
-from tvm_hetero.problem.implementation_choice import load_choices
+from tvm_hetero.problem.implementation_choice import choices_from_dict
 from tvm_hetero.problem.precision_promise import PrecisionPromise
 from tvm_hetero.relax import frontend
 from tvm_hetero.serve.scheduling.scheduler import Scheduler
 from tvm_hetero.sizes.folder import read_size_facts
-from tvm_hetero.util.documents import parse_document
+from tvm_hetero.util.documents import parse_document, read_document
 
 DOCS, HERE = "tests/test_docs.py", "tests/test_page_blocks.py"
 FUZZED = "tests/examples/test_pages.py"
@@ -177,8 +178,11 @@ def test_the_cluster_file_is_read(tmp_path: Path) -> None:
 def test_documents_of_an_artifact_are_read(tmp_path: Path) -> None:
     for name, words in {"kernels": "kernels/1", "decoder": '"family"', "sizes": "[1, 8]"}.items():
         (tmp_path / f"{name}.json").write_text(block_with("docs/formats.md", words))
-    (choice,) = load_choices(tmp_path / "kernels.json")
+    kernels = read_document(tmp_path / "kernels.json")
+    (choice,) = choices_from_dict(kernels)
     assert choice.kernel == "max_pool2d"
+    (takes,) = takes_from(kernels, "docs").values()
+    assert (len(takes.args), takes.written) == (2, 1)
     assert read_facts(tmp_path).length == 1024
     assert read_size_facts(tmp_path).open.shapes == {"x": ("n", 3, 48, "width")}
     told = parse_document(block_with("docs/formats.md", '"metric"'), "docs")

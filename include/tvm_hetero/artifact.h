@@ -4,6 +4,7 @@
  *
  *   net.hetero/manifest.json         the format, the variants, and the SHA-256 of all other files
  *   net.hetero/problem.json          the platform, with what each device was compiled for
+ *   net.hetero/kernels.json          what each kernel takes: calls of the plan are held against it
  *   net.hetero/<variant>/plan.json   a plan (tvm_hetero/plan.h)
  *   net.hetero/<device>.so           kernels of a device, for all variants
  *   net.hetero/weights.safetensors   the plan's constants

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "artifact/kernel_takes.h"
 #include "artifact/manifest.h"
 #include "artifact/processor.h"
 #include "memory/device_api.h"
@@ -23,6 +24,7 @@ namespace tvm_hetero {
 namespace {
 
 constexpr const char* kProblem = "problem.json";
+constexpr const char* kKernels = "kernels.json";
 constexpr const char* kProblemFormat = "tvm-hetero/problem/1";
 constexpr const char* kPlatformFormat = "tvm-hetero/platform/1";
 
@@ -134,6 +136,10 @@ Artifact ReadFolder(const std::string& folder, const std::string& variant) {
   artifact.variant = variant.empty() ? manifest.default_variant() : variant;
   artifact.plan = ParsePlan(
       ReadChecked(artifact.folder, manifest.PlanOf(artifact.variant), artifact.files));
+  if (artifact.files.count(kKernels) != 0) {  // older ones lack it
+    CheckTakes(artifact.plan, ReadChecked(artifact.folder, kKernels, artifact.files),
+               artifact.folder + "/" + kKernels);
+  }
   artifact.weights = artifact.folder + "/weights.safetensors";
   const auto mcpus = CompiledFor(ReadChecked(artifact.folder, kProblem, artifact.files),
                                  artifact.folder + "/" + kProblem);

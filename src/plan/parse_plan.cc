@@ -1,12 +1,11 @@
 // From the JSON document to a Plan: one function for each kind of row.
-#include <tvm/ffi/dtype.h>
 #include <tvm/ffi/error.h>
-#include <tvm/ffi/string.h>
 #include <tvm_hetero/plan.h>
 
 #include <algorithm>
 #include <limits>
 
+#include "plan/parse_type.h"
 #include "support/json_object.h"
 #include "support/parse_json.h"
 #include "support/printable_errors.h"
@@ -53,19 +52,6 @@ WorkerPlan ParseWorker(JsonObject row) {
   if (row.Has("threads")) worker.threads = row.Ints("threads");
   row.Finish();
   return worker;
-}
-
-DLDataType ParseType(JsonObject& row) {
-  std::string text = row.String("dtype");
-  DLDataType dtype{};
-  try {
-    dtype = ffi::StringToDLDataType(ffi::String(text));
-  } catch (const ffi::Error&) {
-  }
-  if (dtype.bits == 0 || dtype.lanes == 0 || dtype.code == kDLOpaqueHandle) {
-    row.Fail("dtype", "is \"" + text + "\", expected a type such as \"float32\"");
-  }
-  return dtype;
 }
 
 SlotPlan ParseSlot(JsonObject row) {

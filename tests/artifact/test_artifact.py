@@ -263,6 +263,21 @@ def test_choices_of_another_format_are_refused(copied):
             reader(copied)
 
 
+def test_words_of_damaged_weights_are_shown_safely(copied):
+    """The package that reads them quotes what it finds."""
+    content = (copied / "weights.safetensors").read_bytes()
+    damaged = content.replace(b'"F32"', '"\u202eX"'.encode(), 1)
+    length = int.from_bytes(content[:8], "little") + len(damaged) - len(content)
+    damaged = length.to_bytes(8, "little") + damaged[8:]
+    (copied / "weights.safetensors").write_bytes(damaged)
+    manifest = json.loads((copied / "manifest.json").read_text())
+    manifest["files"]["weights.safetensors"] = hashlib.sha256(damaged).hexdigest()
+    (copied / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ArtifactError, match=r"damaged .*\\u202eX.*build it again") as refused:
+        th.load(copied)
+    assert str(refused.value).isprintable()
+
+
 def test_a_module_that_is_no_text_is_refused(copied):
     manifest = json.loads((copied / "manifest.json").read_text())
     (copied / "module.json").write_bytes(b"\xff\xfe")
@@ -406,16 +421,26 @@ def test_a_library_that_the_manifest_does_not_vouch_for_is_refused(copied):
         th.load(copied)
 
 
-def test_a_kernel_that_is_not_there_cannot_write_on_the_terminal(copied):
-    """Its name in plan.json is the author's text; C++ quotes it."""
-    path = copied / "partition" / "plan.json"
-    plan = json.loads(path.read_text())
-    step = next(step for step in plan["steps"] if step.get("calls"))
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_kernel_that_is_not_there_cannot_write_on_the_terminal(copied, is_known):
+    """Its name in plan.json is the author's text; of one that the library lacks C++ quotes it."""
+    documents = {
+        name: json.loads((copied / name).read_text())
+        for name in ("partition/plan.json", "kernels.json", "manifest.json")
+    }
+    step = next(step for step in documents["partition/plan.json"]["steps"] if step.get("calls"))
+    takes = documents["kernels.json"]["takes"]
+    if is_known:
+        own = next(row for row in takes if row["kernel"] == step["calls"][0]["kernel"])
+        takes.append({**own, "kernel": "\x1b[31mred"})
     step["calls"][0]["kernel"] = "\x1b[31mred"
-    path.write_text(json.dumps(plan))
-    manifest = json.loads((copied / "manifest.json").read_text())
-    manifest["files"]["partition/plan.json"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (copied / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ArtifactError, match=r"no kernel '\\x1b\[31mred'") as refused:
+    for name, document in documents.items():
+        (copied / name).write_text(json.dumps(document))
+        content = (copied / name).read_bytes()
+        documents["manifest.json"]["files"][name] = hashlib.sha256(content).hexdigest()
+    del documents["manifest.json"]["files"]["manifest.json"]
+    (copied / "manifest.json").write_text(json.dumps(documents["manifest.json"]))
+    message = "no kernel" if is_known else "nothing says what kernel"
+    with pytest.raises(ArtifactError, match=rf"{message} '\\x1b\[31mred'") as refused:
         th.load(copied)
     assert str(refused.value).isprintable()

@@ -129,6 +129,7 @@ def test_other_versions_are_refused(program, saved, package, built, tmp_path):
 FORMATS = {
     "manifest.json": "tvm-hetero/artifact/2",
     "partition/plan.json": "tvm-hetero/plan/2",
+    "kernels.json": "tvm-hetero/kernels/1",
     "problem.json": "tvm-hetero/problem/1",
 }
 

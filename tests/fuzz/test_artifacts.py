@@ -34,7 +34,9 @@ def whole(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> W
 
 def test_there_is_an_answer_to_each(whole: Whole) -> None:
     counts: Counter[str] = Counter()
-    for seed in (0, 3, 9, 20, 36):
+    # The last two: an argument of a kernel was doubled, which crashed; words that the package
+    # safetensors quotes turned a terminal's line around.
+    for seed in (0, 3, 9, 20, 36, 1795827269, 1795826845):
         for loader, verdict in zip(("Python", "C++"), attempt(seed, whole), strict=True):
             assert verdict.status != FAULT, f"seed {seed}, {loader}: {verdict.told}"
             counts[loader + verdict.status] += 1

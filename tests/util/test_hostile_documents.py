@@ -24,10 +24,11 @@ from tvm_hetero.cost_models.table import load_costs
 from tvm_hetero.decoders.folder import read_facts
 from tvm_hetero.errors import FormatError, HeteroError
 from tvm_hetero.plan.format import plan_from_dict
+from tvm_hetero.plan.kernel_takes import takes_from
 from tvm_hetero.planning.requests import load_trace
 from tvm_hetero.platform import Platform
 from tvm_hetero.problem import Problem
-from tvm_hetero.problem.implementation_choice import load_choices
+from tvm_hetero.problem.implementation_choice import choices_from_dict
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import parse_document, read_document
 
@@ -83,6 +84,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                      "times": {"rule": {"seconds": 2.0, "spread": 0.1},
                                "tuned": {"seconds": 1.0, "spread": None}},
                      "refused": {"direct": "it crashed"}}],
+        "takes": [{"kernel": "k", "device": "big", "written": 1,
+                   "args": [{"shape": [1, 3], "dtype": "float32"},
+                            {"shape": [3], "dtype": "float32"}]}],
     },
     "costs": {
         "format": "tvm-hetero/costs/1", "kernels": {"k": {"big": 1.0, "pi": {"1": 1.0, "4": 3}}},
@@ -143,11 +147,17 @@ def _read_manifest(path: Path) -> object:
     return manifest
 
 
+def _read_kernels(path: Path) -> object:
+    document = read_document(path)
+    choices = choices_from_dict(document, str(path))
+    return choices, takes_from(document, str(path))
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "platform": Platform.load,
     "problem": Problem.load,
     "schedule": Schedule.load,
-    "kernels": load_choices,
+    "kernels": _read_kernels,
     "costs": load_costs,
     "cluster": read_description,
     "requests": load_trace,

@@ -23,12 +23,17 @@ from tvm_hetero.artifact.manifest import (
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError
 from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.plan.format import plan_from_dict
+from tvm_hetero.plan.kernel_takes import TAKES, AllTakes, check_takes, takes_from
 from tvm_hetero.plan.model import StepKind
-from tvm_hetero.problem.implementation_choice import Choice, load_choices
+from tvm_hetero.problem.implementation_choice import Choice, choices_from_dict
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.precision_promise import PrecisionPromise
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.documents import read_document
+from tvm_hetero.util.untrusted_names import printable
+
+# Of what is said of a damaged file: ours name a step, a task, a kernel and an argument.
+_LONGEST = 1000
 
 
 def load_artifact(path: str | os.PathLike[str]) -> Executable:
@@ -46,14 +51,15 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
     try:
         problem = Problem.load(path / "problem.json")
         variants = manifest["variants"].items()
+        choices, takes = _read_kernels(path, manifest)
         return Executable(
             problem=problem,
             schedule=Schedule.load(path / "schedule.json"),
-            variants={n: _read_variant(path, n, d, problem) for n, d in variants},
+            variants={n: _read_variant(path, n, d, problem, takes) for n, d in variants},
             weights=_read_weights(path / WEIGHTS),
             default=manifest["default"],
             source=manifest["source"],
-            choices=_read_choices(path, manifest),
+            choices=choices,
             decision=manifest.get("decision"),
             module=_read_module(path, manifest),
             estimated=manifest.get("estimated"),
@@ -68,7 +74,9 @@ def load_artifact(path: str | os.PathLike[str]) -> Executable:
     except MemoryError:
         raise ArtifactError(f"{path}: there is no memory for its weights") from None
     except (HeteroError, safetensors.SafetensorError, UnicodeDecodeError) as error:
-        raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
+        # Those of other packages quote the file as it is.
+        reason = printable(error, _LONGEST)
+        raise ArtifactError(f"{path}: damaged ({reason}); build it again") from None
 
 
 def read_precision(path: str | os.PathLike[str]) -> PrecisionPromise | None:
@@ -98,7 +106,7 @@ def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
     path = Path(path)
     manifest = read_manifest(path)
     try:
-        choices = _read_choices(path, manifest)
+        choices, _ = _read_kernels(path, manifest)
     except FormatError as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
     if choices is None:
@@ -109,18 +117,25 @@ def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
     return choices
 
 
-def _read_choices(path: Path, manifest: Mapping[str, Any]) -> tuple[Choice, ...] | None:
+def _read_kernels(
+    path: Path, manifest: Mapping[str, Any]
+) -> tuple[tuple[Choice, ...] | None, AllTakes | None]:
+    """How kernels are computed, and what they take; artifacts of older versions do not say."""
     if KERNELS not in manifest["files"]:
-        return None
+        return None, None
     check_files(path, {KERNELS: manifest["files"][KERNELS]})
-    return load_choices(path / KERNELS)
+    document, name = read_document(path / KERNELS), os.fspath(path / KERNELS)
+    takes = takes_from(document, name) if TAKES in document else None
+    return choices_from_dict(document, name), takes
 
 
 def _read_module(path: Path, manifest: Mapping[str, Any]) -> str | None:
     return (path / MODULE).read_text(encoding="utf-8") if MODULE in manifest["files"] else None
 
 
-def _read_variant(path: Path, name: str, devices: list[str], problem: Problem) -> Variant:
+def _read_variant(
+    path: Path, name: str, devices: list[str], problem: Problem, takes: AllTakes | None
+) -> Variant:
     document = read_document(path / name / "plan.json")
     try:
         plan = plan_from_dict(document, f"{name}/plan.json")
@@ -132,6 +147,8 @@ def _read_variant(path: Path, name: str, devices: list[str], problem: Problem) -
     }
     if workers != set(devices) or not tasks <= problem.graph.index.keys():
         raise FormatError(f"{name}/plan.json: its workers or tasks are not this model's")
+    if takes is not None:
+        check_takes(plan, takes, f"{name}/plan.json")
     return Variant(plan, {device: path / f"{device}.so" for device in devices})
 
 

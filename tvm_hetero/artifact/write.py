@@ -5,7 +5,8 @@ net.hetero/
   manifest.json            format, versions, source, variants and their devices, which of them runs
                            by default (and why, if that was measured), SHA-256 of every other file
   problem.json schedule.json
-  kernels.json             how each kernel is computed on each device (older ones lack it)
+  kernels.json             how each kernel is computed on each device, and what those that plans
+                           call take (older ones lack it)
   module.json              the lowered module without its weights, if devices are on several nodes,
                            the costs are estimates, or plans are to be made while it runs
   weights.safetensors
@@ -23,9 +24,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors
@@ -35,6 +37,7 @@ from tvm_hetero.artifact.kinds import MANIFEST, is_artifact
 from tvm_hetero.artifact.manifest import FORMAT, KERNELS, MODULE, WEIGHTS, versions
 from tvm_hetero.errors import ArtifactError, FormatError, UsageError
 from tvm_hetero.plan.format import plan_text
+from tvm_hetero.plan.kernel_takes import TAKES, takes_of, takes_rows
 from tvm_hetero.problem.implementation_choice import choices_to_dict
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.files import sha256_of_file, write_folder
@@ -71,8 +74,10 @@ def _write_files(executable: Executable, folder: Path) -> None:
     executable.problem.save(folder / "problem.json")
     executable.schedule.save(folder / "schedule.json")
     if executable.choices is not None:
+        plans = {name: variant.plan for name, variant in executable.variants.items()}
         document = choices_to_dict(executable.choices)
-        write_atomic(folder / KERNELS, json.dumps(document, indent=1) + "\n")
+        document[TAKES] = takes_rows(takes_of(plans))
+        write_atomic(folder / KERNELS, _row_a_line(document) + "\n")
     if executable.module is not None:
         write_atomic(folder / MODULE, executable.module)
     weights = {
@@ -108,6 +113,16 @@ def _write_files(executable: Executable, folder: Path) -> None:
     if executable.probabilities:
         manifest["probabilities"] = dict(executable.probabilities)
     write_atomic(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+
+
+def _row_a_line(document: Mapping[str, Any]) -> str:
+    """A document as JSON to read, whose lists of rows have a line for each."""
+    parts = []
+    for key, value in document.items():
+        rows = [f"\n  {json.dumps(row)}" for row in value] if isinstance(value, list) else None
+        text = json.dumps(value) if rows is None else f"[{','.join(rows)}]"
+        parts.append(f"{json.dumps(key)}: {text}")
+    return "{" + ",\n ".join(parts) + "}"
 
 
 def _files(folder: Path) -> list[Path]:

@@ -60,6 +60,7 @@ from tvm_hetero.kernels.tir.vector_math import expand
 from tvm_hetero.kernels.tir.whole_divisions import guard_divisions
 from tvm_hetero.kernels.tir.widening import widen
 from tvm_hetero.kernels.tir.zero_skip import guards_of, skip_zero_weights
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -155,7 +156,8 @@ def _tuned(func: tirx.PrimFunc, trace: str, target: Target) -> tirx.PrimFunc | N
         return expand(widen(apply_trace(func, trace, target)))
     # As with rules: what TVM raises on a trace of another version can be anything.
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        *_, last = str(error).strip().splitlines() or [type(error).__name__]
+        reason = printable(last, 200)
         warnings.warn(
             f"a tuned schedule does not apply to its kernel ({reason}), so the rule takes it; "
             f"tune again for TVM {tvm.__version__}",

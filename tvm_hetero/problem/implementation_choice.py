@@ -15,13 +15,12 @@ ever so fast.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_hetero.problem.cost import IMPLEMENTATIONS
-from tvm_hetero.util.documents import check_format, read_document
+from tvm_hetero.util.documents import check_format
 from tvm_hetero.util.fields import Fields
 
 FORMAT = "tvm-hetero/kernels/1"
@@ -103,12 +102,9 @@ def choices_from_dict(data: object, where: str = "kernels") -> tuple[Choice, ...
         If it says something unknown or of the wrong kind.
     """
     check_format(data, FORMAT, where)
-    return Fields(data, where, ["format", "kernels"]).rows("kernels", _choice, "kernel")
-
-
-def load_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
-    """Read a file of choices; see `choices_from_dict`."""
-    return choices_from_dict(read_document(path), os.fspath(path))
+    # What kernels take is read by `tvm_hetero.plan.kernel_takes`.
+    row = Fields(data, where, ["format", "kernels"], ["takes"])
+    return row.rows("kernels", _choice, "kernel")
 
 
 def _row(choice: Choice) -> dict[str, Any]:

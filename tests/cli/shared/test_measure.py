@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,15 @@ def test_inputs_that_are_no_arrays(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(UsageError, match=r"x\.npz: cannot be read .* make one") as error:
         read_inputs(tmp_path / "x.npz")
     assert "pickle" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["\u202enpz.x", "x\x1b[2J", "x" * 5000])
+def test_names_in_an_archive_are_shown_safely(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr(f"{name}.npy", b"\x93NUMPY no more")
+    with pytest.raises(UsageError, match="is no array of plain numbers") as error:
+        read_inputs(tmp_path / "x.npz")
+    assert str(error.value).isprintable() and len(str(error.value)) < 500
 
 
 def test_an_archive_with_a_damaged_array(tmp_path: Path) -> None:

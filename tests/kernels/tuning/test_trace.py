@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import islice
 
 import numpy as np
@@ -97,6 +98,13 @@ def test_a_trace_gives_the_schedule_again(convolution: tirx.PrimFunc) -> None:
     tuned = schedule_kernel(with_implementation(convolution, "tuned", text), AVX2)
     assert rule_of(tuned) == "tuned"
     assert replay_trace(convolution, facts_text("packed", {}), AVX2) is None
+
+
+def test_words_of_a_trace_that_does_not_apply_are_shown_safely(convolution: tirx.PrimFunc) -> None:
+    text = json.dumps([[["\u202eGetBlock", [], [], []]], []])
+    with pytest.warns(UserWarning, match=r"does not apply .*\\u202eGetBlock") as told:
+        schedule_kernel(with_implementation(convolution, "tuned", text), AVX2)
+    assert all(str(each.message).isprintable() for each in told)
 
 
 @pytest.mark.parametrize(

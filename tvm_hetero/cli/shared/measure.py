@@ -18,6 +18,8 @@ from tvm_hetero.executor.interleave import measure_in_turns as measure_in_turns
 from tvm_hetero.report.run.run_table import Difference
 from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.plain_file import open_plain_file
+from tvm_hetero.util.quote import quote
+from tvm_hetero.util.untrusted_names import printable
 
 if TYPE_CHECKING:
     import onnx
@@ -65,7 +67,7 @@ def read_inputs(path: Path) -> Arrays:
     except (OSError, ValueError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"{path}: cannot be read as .npz ({reason}); make one with numpy.savez"
+            f"{path}: cannot be read as .npz ({printable(reason, 300)}); make one with numpy.savez"
         ) from None
 
 
@@ -74,9 +76,9 @@ def _plain(arrays: Any, name: str) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(arrays[name])
     except ValueError:
-        raise ValueError(f"'{name}' is no array of plain numbers") from None
+        raise ValueError(f"{quote(name)} is no array of plain numbers") from None
     except MemoryError:
-        raise ValueError(f"there is no memory for '{name}'") from None
+        raise ValueError(f"there is no memory for {quote(name)}") from None
 
 
 def write_outputs(path: Path, outputs: Arrays) -> None:

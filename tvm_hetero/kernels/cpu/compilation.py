@@ -16,7 +16,8 @@ Answer
 Kernels do not check their arguments: TVM's checks (types, shape, strides, alignment and device of
 each, with a message for each) are several times the text of a short kernel, and were most of what
 LLVM worked on. Whoever calls a kernel has planned its tensors for it: an executor's plan has their
-shapes from the module that the kernels are from, and the VM checks what `main` is given.
+shapes from the module that the kernels are from, one that is read is held against what they take
+(`tvm_hetero.plan.kernel_takes`), and the VM checks what `main` is given.
 
 Some of TVM's passes take long on code that is written out, some hundred statements without a loop,
 and do nothing for it: one makes buffers as small as what is used of them, one looks for common

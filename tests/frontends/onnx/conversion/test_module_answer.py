@@ -66,6 +66,10 @@ def test_large_weights_come_back_through_the_file_and_nothing_else_does(
         lying = json.dumps([{**origins[0], "place": place}, origins[1]]).encode()
         with pytest.raises(ModelError, match="is no module"):
             unpack_module([lying, *sections[1:]], file.mapped())
+    named = bytes(sections[1]).replace(b'"relax.', '"\u202erelax.'.encode())
+    with pytest.raises(ModelError, match=r"is no module .*\\u202erelax") as refused:
+        unpack_module([sections[0], named], file.mapped())
+    assert str(refused.value).isprintable()
     with pytest.raises(PermissionError):  # by a child that lives still
         file.clear()
     file_of_none = MemoryFiles()

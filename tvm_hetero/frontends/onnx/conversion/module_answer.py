@@ -26,6 +26,7 @@ from tvm_ffi.serialization import from_json_graph_str
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx.conversion.memory_files import MemoryFiles
 from tvm_hetero.processes.forked_child import Section
+from tvm_hetero.util.untrusted_names import printable
 
 _LARGE = 1024
 """Elements beyond which a constant is no part of the text."""
@@ -103,7 +104,8 @@ def unpack_module(sections: Sequence[Section], files: Sequence[memoryview]) -> t
         return relax.transform.BindParams("main", values)(module)
     except _SPOILT as error:
         raise ModelError(
-            f"What the child made of the model is no module ({error!s:.200}). Please report it."
+            f"What the child made of the model is no module ({printable(error, 200)}). "
+            "Please report it."
         ) from None
 
 
