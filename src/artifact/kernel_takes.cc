@@ -17,7 +17,7 @@
 namespace tvm_hetero {
 namespace {
 
-constexpr const char* kFormat = "tvm-hetero/kernels/1";
+constexpr const char* kKernelsFormat = "tvm-hetero/kernels/1";
 
 /*! \brief The arguments of a kernel, in order; it writes the last `written` of them. */
 struct Signature {
@@ -90,7 +90,7 @@ void CheckCall(const Plan& plan, size_t step, size_t number, const Signatures& s
 
 void CheckTakes(const Plan& plan, const std::string& kernels, const std::string& path) {
   JsonObject document(ParseJson(kernels, path), "", path);
-  document.RequireFormat(kFormat);
+  document.RequireFormat(kKernelsFormat);
   if (!document.Has("takes")) return;  // of an older version
   const Signatures signatures = ParseTakes(document);
   for (size_t step = 0; step < plan.steps.size(); ++step) {

@@ -22,6 +22,8 @@ from tvm_hetero.util.untrusted_names import printable
 
 _COPIES = frozenset({"Concat"})
 """What writes each element that it makes, whatever else it reads."""
+_REFUSES = frozenset({"Gather", "GatherElements"})
+"""What finds each index out of range as it runs."""
 _FACTORS = {"Einsum": 3, "MatMul": 2, "Gemm": 2, "Conv": 2, "ConvTranspose": 2, "GatherND": 2}
 """How many of the first operands count; of others, the first one."""
 
@@ -53,7 +55,10 @@ def made_of_nothing(
         return {}
     operands = [name for name in node.input if name]
     size = sum(map(math.prod, shapes))
-    if size > LARGEST_FOLD or not all(name in graph.constants for name in operands):
+    is_known = all(name in graph.constants for name in operands)
+    if node.op_type in _REFUSES and not is_known:
+        return {}
+    if size > LARGEST_FOLD or not is_known:
         raise ModelError(
             f"{origin} makes something of '{printable(nothing)}', which has no elements: there is "
             f"no kernel for that. {ANOTHER_FORM}"
