@@ -97,6 +97,14 @@ def executable() -> Executable:
     return build(placed(1))
 
 
+@pytest.fixture(scope="session")
+def saved(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small model as an artifact; it is not to be changed."""
+    path = tmp_path_factory.mktemp("saved") / "net.hetero"
+    executable.save(path)
+    return path
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache for one test."""

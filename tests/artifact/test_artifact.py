@@ -28,7 +28,6 @@ from tests.models import (
 )
 from tvm_hetero.artifact import manifest as manifests
 from tvm_hetero.artifact import read, write
-from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.errors import ArtifactError, HeteroError, UsageError
 from tvm_hetero.executor import loading
@@ -41,18 +40,6 @@ from tvm_hetero.util import files
 
 X, Y = branchy_inputs()
 INPUTS = {"in/x": X, "y": Y}
-
-
-@pytest.fixture(scope="module")
-def saved(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("artifact") / "net.hetero"
-    executable.save(path)
-    return path
-
-
-@pytest.fixture
-def copied(saved: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(saved, tmp_path / "net.hetero"))
 
 
 def test_loaded_it_computes_the_same(executable, saved):

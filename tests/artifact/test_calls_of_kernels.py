@@ -6,7 +6,6 @@ Python and C++ read the same artifacts, whose hashes are made to fit, and say th
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,18 +25,6 @@ Row = dict[str, Any]
 PLAN = "partition/plan.json"
 CONV = r"steps\[\d\] 'little/seg1': calls\[1\] '1\.conv2d1': kernel 'conv2d1' of 'little'"
 POOL = r"steps\[\d\] 'big/seg0': calls\[1\] '2\.max_pool2d': kernel 'max_pool2d' of 'big'"
-
-
-@pytest.fixture(scope="module")
-def saved(executable: Executable, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("takes") / "net.hetero"
-    executable.save(path)
-    return path
-
-
-@pytest.fixture
-def copied(saved: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(saved, tmp_path / "net.hetero"))
 
 
 def change(folder: Path, name: str, how: Callable[[Row], object]) -> None:

@@ -22,7 +22,6 @@ import math
 import random
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,7 +30,7 @@ from typing import TypeAlias
 from tests.brute_force import Exhausted, limited, optimal_schedule
 from tests.fuzz.alike_problems import alike_problem
 from tests.fuzz.alike_tables import faults_of_tables
-from tests.fuzz.tally import conclude, harness_parser, seeds
+from tests.fuzz.tally import compare_seeds, harness_parser
 from tvm_hetero.check import verified
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverWarning
 from tvm_hetero.problem import Objective, Problem
@@ -160,15 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = harness_parser(__doc__, first=None)
     parser.add_argument("--steps", type=float, default=STEPS)
     asked = parser.parse_args(arguments)
-    verdicts, faulty = Counter[str](), 0
     with small_is_large():
-        for seed in seeds(asked):
-            verdict, found = compare(seed, asked.steps)
-            verdicts[verdict] += 1
-            faulty += bool(found)
-            for text in found:
-                print(f"seed {seed}: {text}", flush=True)
-    return conclude(__file__, asked.first, verdicts, faulty)
+        return compare_seeds(__file__, asked, lambda seed: compare(seed, asked.steps))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import argparse
 import itertools
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SECONDS = 60.0
 
@@ -69,3 +70,30 @@ def conclude(
             "outcomes": {key: outcomes[key] for key in sorted(outcomes)}}  # fmt: skip
     print(json.dumps(said), flush=True)
     return min(faults, 1)
+
+
+def compare_seeds(
+    module: str, asked: argparse.Namespace, compare: Callable[[int], tuple[str, Sequence[str]]]
+) -> int:
+    """Compare what each seed stands for, tell what is wrong, and conclude.
+
+    Parameters
+    ----------
+    module, asked
+        The harness's file, and what its `harness_parser` read.
+    compare : callable
+        From a seed to the kind of its end, and what is wrong; an input with anything is a fault.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    verdicts, faulty = Counter[str](), 0
+    for seed in seeds(asked):
+        verdict, found = compare(seed)
+        verdicts[verdict] += 1
+        faulty += bool(found)
+        for text in found:
+            print(f"seed {seed}: {text}", flush=True)
+    return conclude(module, asked.first, verdicts, faulty)

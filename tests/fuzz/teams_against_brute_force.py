@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 
 from tests.brute_force import Exhausted, limited, optimal_schedule
-from tests.fuzz.tally import conclude, harness_parser, seeds
+from tests.fuzz.tally import compare_seeds, harness_parser
 from tests.fuzz.team_problems import team_problem
 from tvm_hetero.bounds import bound_ladder
 from tvm_hetero.check import check_schedule
@@ -125,16 +124,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--steps", type=float, default=STEPS)
     parser.add_argument("--limited", action="store_true", help="nodes whose memory has a limit")
     args = parser.parse_args(arguments)
-    verdicts, faulty = Counter[str](), 0
-    for seed in seeds(args):
-        most = 1 + seed % MOST_ELEMENTS
-        problem = team_problem(seed, KINDS, most, limited=args.limited)
+
+    def compared(seed: int) -> tuple[str, list[str]]:
+        problem = team_problem(seed, KINDS, 1 + seed % MOST_ELEMENTS, limited=args.limited)
         verdict, found = compare(problem, solvers_for(seed), args.steps)
-        verdicts[verdict] += 1
-        faulty += bool(found)
-        for text in found:
-            print(f"seed {seed} ({problem.objective.kind}, {problem.batch}): {text}", flush=True)
-    return conclude(__file__, args.first, verdicts, faulty)
+        return verdict, [f"{problem.objective.kind}, {problem.batch}: {text}" for text in found]
+
+    return compare_seeds(__file__, args, compared)
 
 
 if __name__ == "__main__":
