@@ -45,14 +45,21 @@ def plain(block: Block, scope: Sequence[Tensor]) -> Tensor:
     return Tensor(block.add(operator, [a.name, *others]), a.dims)
 
 
-def joined(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
-    """Two or three tensors one after the other."""
+def _an_axis(block: Block, scope: Sequence[Tensor]) -> tuple[Tensor, int] | None:
     ranked = [t for t in scope if t.dims]
     if not ranked:
         return None
-    a, rng = block.rng.choice(ranked), block.rng
-    axis = rng.randrange(len(a.dims))
-    fits = [t for t in ranked if without(t.dims, axis) == without(a.dims, axis)]
+    a = block.rng.choice(ranked)
+    return a, block.rng.randrange(len(a.dims))
+
+
+def joined(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
+    """Two or three tensors one after the other."""
+    along = _an_axis(block, scope)
+    if along is None:
+        return None
+    (a, axis), rng = along, block.rng
+    fits = [t for t in scope if t.dims and without(t.dims, axis) == without(a.dims, axis)]
     taken = [a, *(rng.choice(fits) for _ in range(rng.randint(0, 2)))]
     dims = list(a.dims)
     dims[axis] = sum(t.dims[axis] for t in taken)
@@ -62,11 +69,10 @@ def joined(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
 
 def cut(block: Block, scope: Sequence[Tensor]) -> Tensor | None:
     """A part of a tensor, maybe nothing of it."""
-    ranked = [t for t in scope if t.dims]
-    if not ranked:
+    along = _an_axis(block, scope)
+    if along is None:
         return None
-    a, rng = block.rng.choice(ranked), block.rng
-    axis = rng.randrange(len(a.dims))
+    (a, axis), rng = along, block.rng
     length = a.dims[axis]
     start, end = sorted(rng.randint(0, length) for _ in range(2))
     bounds = [block.constant(np.array([n])) for n in (start, end, axis)]
