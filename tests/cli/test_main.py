@@ -285,3 +285,10 @@ def test_output_that_the_terminal_cannot_encode(files: Path) -> None:
     )
     assert result.returncode == 0
     assert b"critical path" in result.stdout
+
+
+@pytest.mark.parametrize("value", [str(2**63), str(10**30)])
+def test_an_integer_that_no_library_holds_is_refused_by_its_option(value: str) -> None:
+    result = tvm_hetero("bench", "net.hetero", "--warmup", value)
+    assert result.status == 2
+    assert f"--warmup {value}: expected at most {2**63 - 1}" in result.err

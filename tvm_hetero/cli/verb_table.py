@@ -48,16 +48,22 @@ VERBS = {
 }
 
 
+_MOST = 2**63 - 1  # what libraries hold; of a larger integer they speak in words of their own
+
+
 class Verb(TyperCommand):
-    """A verb, whose numbers are some: 'nan' is within all limits that an option may have."""
+    """A verb, whose numbers are some: 'nan' is within all limits that an option may have, and an
+    option without a limit has that of 64 bits."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it, or refuse what is no number."""
+        """Run it, or refuse what is no number, or none that fits."""
         for parameter in self.params:
             given = ctx.params.get(parameter.name)
             for each in given if isinstance(given, list | tuple) else [given]:
                 if isinstance(each, float) and math.isnan(each):
                     raise UsageError(f"{parameter.opts[-1]} {each}: expected a number")
+                if isinstance(each, int) and not -_MOST <= each <= _MOST:
+                    raise UsageError(f"{parameter.opts[-1]} {each}: expected at most {_MOST}")
         return super().invoke(ctx)
 
 
