@@ -49,7 +49,6 @@ _OURS = {
                       (r"(?<=partition FOLDER)", " --length 64"),
                       (r"(?<=four.hetero)", " resnet.hetero bert=v7/bert.hetero")),
     "docs/control-flow.md": ((r"MODEL.onnx", "branches.onnx"), ("gate=", "c=")),
-    "docs/sharing.md": ((r"request.yaml", "day-request.yaml"),),
     "docs/open-inference.md": ((r"gpt.hetero", "gpt.hetero net=three.hetero"),
                                (r"@x.npy", "@three.npy")),
 }  # fmt: skip
