@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -104,3 +105,15 @@ def test_what_is_no_tokenizer_is_refused_without_its_path(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelError, match=r"^tokenizer\.json is no tokenizer"):
         TextTokenizer(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize("break_it", ["special_tokens", "vocab"])
+def test_a_tokenizer_that_cannot_encode_is_refused_without_a_panic(tmp_path, break_it):
+    made = json.loads(make_tokenizer().to_str())
+    if break_it == "special_tokens":  # the template names one that is not there: Rust panics
+        made["post_processor"]["special_tokens"] = {}
+    else:
+        made["model"] = {"type": "WordLevel", "vocab": {"the": 0}, "unk_token": "<unk>"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+    with pytest.raises(ModelError, match=r"^tokenizer\.json is no tokenizer"):
+        TextTokenizer(tmp_path / "tokenizer.json").encode("a dog")

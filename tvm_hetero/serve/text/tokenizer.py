@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tokenizers
 
@@ -17,6 +17,10 @@ from tvm_hetero.util.untrusted_names import printable
 
 # Characters that a text may have more than its tokens: what a tokenizer drops, such as blanks.
 _SLACK = 1024
+# What is encoded of each file before it is believed: a template may name a token that is not there.
+_PROBE = ""
+
+T = TypeVar("T")
 
 
 class TextTokenizer:
@@ -29,17 +33,14 @@ class TextTokenizer:
     Raises
     ------
     ModelError
-        If the file is no tokenizer.
+        If the file is no tokenizer, or one that can encode nothing. So do all methods where the
+        package fails at a text.
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as error:  # the package raises nothing more particular
-            raise ModelError(
-                f"{path.name} is no tokenizer that the package tokenizers {tokenizers.__version__} "
-                f"reads ({printable(error, 200)}); copy it from the model's folder again"
-            ) from None
+        self._file = path.name
+        self._tokenizer: Any = self._call(lambda: tokenizers.Tokenizer.from_file(str(path)))
+        self._call(lambda: self._tokenizer.encode(_PROBE))
         self._tokenizer.no_truncation()  # a prompt that is cut in silence is a wrong answer
         self._tokenizer.no_padding()
         decoder = self._tokenizer.decoder
@@ -57,7 +58,9 @@ class TextTokenizer:
         """
         if not is_whole(text):
             raise UsageError(f"{quote(text, 60)} has half a character; expected text in UTF-8")
-        return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
+        return list(
+            self._call(lambda: self._tokenizer.encode(text, add_special_tokens=special)).ids
+        )
 
     def find_doubled_start(self, text: str, tokens: Sequence[int]) -> str | None:
         """The special token with which a text begins although the tokenizer puts it before each.
@@ -75,7 +78,8 @@ class TextTokenizer:
 
     def decode(self, tokens: Iterable[int]) -> str:
         """The text of some tokens; special ones have none."""
-        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
+        numbers = list(tokens)
+        return str(self._call(lambda: self._tokenizer.decode(numbers, skip_special_tokens=True)))
 
     def find(self, text: str) -> int | None:
         """The number of a token that is called so."""
@@ -103,6 +107,21 @@ class TextTokenizer:
     @cached_property
     def _longest(self) -> int:
         return max(map(len, self._tokenizer.get_vocab(with_added_tokens=True)), default=1)
+
+    def _call(self, call: Callable[[], T]) -> T:
+        """What a call of the package gives, or that it cannot work by this file."""
+        try:
+            return call()
+        except MemoryError:
+            raise
+        except BaseException as error:  # a panic of Rust is no Exception
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            raise ModelError(
+                f"{self._file} is no tokenizer that the package tokenizers "
+                f"{tokenizers.__version__} works by ({printable(error, 200)}); copy it from the "
+                "model's folder again"
+            ) from None
 
     def _find_bytes(self, token: int) -> bytes:
         if token in self._added:
