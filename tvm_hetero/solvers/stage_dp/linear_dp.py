@@ -67,8 +67,7 @@ def linear_plan(
         If there are too many ways to use the devices, or no time for the first order.
     """
     found: list[tuple[float, list[int]]] = []
-    blocks = contract(instance, instance.terminals)
-    for order in (blocks, _breadth_first(blocks)):
+    for order in orders_of(instance):
         family = IdealFamily(instance, order, _prefixes(order, len(instance.tensors)), nested=True)
         try:
             placement, _ = best_plan(instance, family, most, deadline)
@@ -79,6 +78,12 @@ def linear_plan(
         if placement is not None:
             found.append((exact_value(instance, placement), placement))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def orders_of(instance: Instance) -> tuple[Blocks, Blocks]:
+    """Two orders of the blocks of stages: depth first, and by their distance from the sources."""
+    blocks = contract(instance, instance.terminals)
+    return blocks, _breadth_first(blocks)
 
 
 def _prefixes(blocks: Blocks, tensors: int) -> BoolArray:

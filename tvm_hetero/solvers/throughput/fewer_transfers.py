@@ -12,11 +12,13 @@ are compared by the largest paid(d)                                           ->
     cold         = max(0, 1 - CACHE / ((S + 2) B)),   B = the bytes of all these tensors in a batch,
                              S = the largest number of hand-overs on a way    -> `_depth`
 
-Candidates are the solver's plan, whole elements (`_elements`) and contiguous stages (`_stages`).
-The first of the plain ones that is paid up to `TOLERANCE` more for than the best of the three
-takes its place. Its value may be larger than the solver's; the lower bound stays. Where the
-solver's plan hands over nothing in one memory (accelerators, whose copies the rules have counted),
-there is nothing to save, and a plain plan has to be as good.
+Candidates are the solver's plan, whole elements (`_elements`), contiguous stages (`_stages`) and
+interleaved ones, of which one device or two have a second part (`_interleaved`). The first of the
+plain ones that is paid up to `TOLERANCE` more for than the best of all takes its place. Its value
+may be larger than the solver's; the lower bound stays. A plan of little depth also has few batches
+in flight, so a request is through sooner. Where the solver's plan hands over nothing in one memory
+(accelerators, whose copies the rules have counted), there is nothing to save, and a plain plan has
+to be as good.
 
 Derivation: docs/method/fewer-transfers.md.
 """
@@ -24,6 +26,7 @@ Derivation: docs/method/fewer-transfers.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -37,15 +40,17 @@ from tvm_hetero.solvers.core.deadline import Deadline, time_is_up
 from tvm_hetero.solvers.core.options import Options, make_schedule
 from tvm_hetero.solvers.stage_dp.linear_dp import linear_plan
 from tvm_hetero.solvers.throughput import whole_elements
-from tvm_hetero.solvers.timing.steady_period import write_period
+from tvm_hetero.solvers.throughput.interleaved_stages import interleaved_plans
+from tvm_hetero.solvers.timing.steady_period import placement_of, write_period
 from tvm_hetero.views.instance import instance_of
 
 # What predictions are off by (docs/performance.md), though nothing has changed.
 TOLERANCE = 0.03
 # Bytes of a last-level cache: those of today's dies have 16 to 96 MiB for their cores.
 CACHE = 32 * 2**20
-# Seconds that a task takes at the least where stages along an order are looked for.
-_A_TASK = 0.5e-3
+# Seconds that a task takes at the least where stages along an order are looked for, and those that
+# interleaved ones take along two orders.
+_A_TASK, _A_TABLE = 0.5e-3, 2.0
 
 
 def prefer_fewer_transfers(
@@ -58,7 +63,8 @@ def prefer_fewer_transfers(
     """
     if schedule.kind != "throughput" or problem.objective.contiguous or time_is_up(ends):
         return schedule
-    plans = [_elements(problem), _stages(problem, ends), schedule]
+    stages = _stages(problem, ends)
+    plans = [_elements(problem), stages, *_interleaved(problem, schedule, stages, ends), schedule]
     paid_for = [(effective_load(problem, each), each) for each in plans if each is not None]
     tolerance = TOLERANCE if _passed_in_memory(problem, schedule) else 0.0
     enough = min(seconds for seconds, _ in paid_for) * (1 + tolerance)
@@ -139,6 +145,28 @@ def _elements(problem: Problem) -> Schedule | None:
         with suppress(HeteroError):  # colors, or memory for the weights on each device
             return verified(problem, whole_elements.solve(problem, Options()))
     return None
+
+
+def _interleaved(
+    problem: Problem, schedule: Schedule, stages: Schedule | None, ends: Deadline | None
+) -> Iterator[Schedule]:
+    """Stages with one part more than devices, then with two; those that hand over less."""
+    if stages is None or not _passed_in_memory(problem, schedule):
+        return
+    instance = instance_of(problem)
+    start = placement_of(instance, stages)
+    used = len(set(start or ()))
+    for changes in (used, used + 1):
+        if start is None or (ends is not None and ends.left() < _A_TABLE):
+            return
+        found = []
+        for placement in interleaved_plans(instance, start, changes, schedule.seed or 0):
+            with suppress(HeteroError):
+                written = write_period(instance, placement)
+                found.append(verified(problem, make_schedule(problem, "interleaved", *written)))
+        best = min(found, key=lambda plan: effective_load(problem, plan), default=schedule)
+        if _handed_over(best) < _handed_over(schedule):
+            yield best
 
 
 def _stages(problem: Problem, ends: Deadline | None) -> Schedule | None:
