@@ -60,7 +60,8 @@ def test_what_is_no_answer_is_a_fault(call: Callable[[], object], verdict: tuple
 def test_errors_memory_and_time_that_are_not_ours_are_faults() -> None:
     assert "ZeroDivisionError" in judge(lambda: 1 // 0).told
     assert "MemoryError" in judge(lambda: bytes(1 << 28), size=1 << 27).told
-    assert judge(lambda: os.read(os.pipe()[0], 1), seconds=0.2) == (FAULT, "no end")
+    assert judge(lambda: os.read(os.pipe()[0], 1), seconds=0.05) == (FAULT, "no end")
+    assert judge(lambda: sum(iter(int, 1)), seconds=0.2) == (FAULT, "no end")
 
 
 def test_the_commands_count(capsys: pytest.CaptureFixture[str]) -> None:
