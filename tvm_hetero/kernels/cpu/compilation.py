@@ -49,14 +49,14 @@ from tvm_hetero.kernels.cpu import (  # kernels that come here have their operat
 from tvm_hetero.kernels.cpu.counter_modulo import hide_counter_modulo
 from tvm_hetero.kernels.cpu.lets_outside import bind_outside
 from tvm_hetero.kernels.indexing.checks import add_missing_checks
-from tvm_hetero.kernels.indexing.reversed_indices import hide_reversed_indices
+from tvm_hetero.kernels.indexing.divided_indices import hide_divided_indices
 from tvm_hetero.kernels.tir.cuda_compiler import exact_cuda, may_alias
 from tvm_hetero.kernels.tir.cuda_source import spell_constants
 from tvm_hetero.platform.amx_permission import ask_for_tiles
 
 # The name to give to `tvm.compile(..., tir_pipeline=)`. A new number where code changes otherwise
 # than by kernels' schedules: what was compiled or measured before does not count then.
-PIPELINE = "tvm_hetero/4"
+PIPELINE = "tvm_hetero/5"
 # Bytes of one buffer: twice the registers of AVX-512. Threads of a pool have megabytes of stack.
 MOST = 4096
 _WORD = 8
@@ -132,7 +132,7 @@ def _made_safe(mod: tvm.IRModule) -> tvm.IRModule:
     safe = tvm.IRModule({}, attrs=mod.attrs, global_infos=mod.global_infos)
     for gv, func in mod.functions_items():
         is_kernel = isinstance(func, tirx.PrimFunc)
-        safe[gv] = hide_reversed_indices(add_missing_checks(func)) if is_kernel else func
+        safe[gv] = hide_divided_indices(add_missing_checks(func)) if is_kernel else func
     return safe
 
 
