@@ -60,8 +60,9 @@ def load_library() -> ctypes.CDLL:
     importlib.import_module("tvm")
     if not LIBRARY.exists():
         raise ArtifactError(
-            f"the executor's library {LIBRARY} is not there: build it with `make`, or with "
-            "`pip install -e . --no-build-isolation` in the repository (this needs g++)"
+            f"the executor's library {LIBRARY} is not there: build it with `make` in the repository; "
+            "a package that was installed where no C++ compiler was is made anew with `pip install "
+            "--no-cache-dir --force-reinstall --no-deps` and the same name (this needs g++)"
         )
     try:
         library = ctypes.CDLL(str(LIBRARY))
