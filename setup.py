@@ -109,8 +109,8 @@ UNKNOWN = "0+unknown"  # as in tvm_hetero/__init__.py
 # An sdist installs without one all the same: what schedules, judges, plans and draws needs none. In
 # the repository it is an error, since who works there wants the executor (`make demo`).
 NO_COMPILER = (
-    "tvm_hetero: there is no C++ compiler, so its two libraries are left out: schedules are found by "
-    "slower searches, and models can be neither compiled nor run (`tvm-hetero doctor` says so)"
+    "tvm_hetero: there is no C++ compiler, so its two libraries are left out: schedules are "
+    "found by slower searches, and no model can be compiled or run (`tvm-hetero doctor` says so)"
 )
 
 
@@ -140,7 +140,7 @@ def tool(name: str) -> str | None:
 
 def has_compiler() -> bool:
     """Whether there is one for C++, of those that CMake looks for."""
-    return "CXX" in os.environ or any(map(tool, ("c++", "g++", "clang++")))
+    return bool(os.environ.get("CXX")) or any(map(tool, ("c++", "g++", "clang++")))
 
 
 class BuildPy(build_py):
