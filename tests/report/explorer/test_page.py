@@ -87,6 +87,25 @@ def test_a_task_is_dragged_to_another_lane(
     assert saved(page, tmp_path).placement["b"] == ("little",) and not page.faults
 
 
+def test_a_finger_drags_a_task_and_does_not_scroll_the_page(
+    open_plan: Callable[..., BrowserPage], tmp_path: Path
+) -> None:
+    """The browser took the finger for itself after some pixels (`pointercancel`)."""
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = open_plan(samples.problem(), **phone)
+    page.page.evaluate(
+        "document.getElementById('explorer-edited').scrollIntoView({block: 'center'})"
+    )
+    box = page.page.locator(bar("b")).bounding_box()
+    assert box is not None
+    finger = page.page.context.new_cdp_session(page.page)
+    for kind, down in (("touchStart", 0), ("touchMove", 12), ("touchMove", 26), ("touchEnd", None)):
+        at = {"x": box["x"] + 5, "y": box["y"] + box["height"] / 2 + (down or 0)}
+        points = [] if down is None else [at]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert saved(page, tmp_path).placement["b"] == ("little",) and not page.faults
+
+
 def drag_down(page: BrowserPage, name: str, inside: float) -> None:
     """Drag a bar to the next lane, by a place so far from where it begins."""
     box = page.page.locator(bar(name)).bounding_box()

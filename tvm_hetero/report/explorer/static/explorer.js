@@ -92,6 +92,8 @@ function makeMovable({ svg, axes, bars }, bar, place) {
     state.drag.moved = { x: x - state.drag.at.x, y: y - state.drag.at.y };
     bar.setAttribute("transform", `translate(${state.drag.moved.x} ${state.drag.moved.y})`);
   });
+  // Else a finger scrolls the page: touch-action is not heeded inside of a picture.
+  bar.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
   bar.addEventListener("pointerup", () => drop(axes, place));
   bar.addEventListener("pointercancel", cancelDrag);
 }
