@@ -81,9 +81,8 @@ def _room(group: Path, limit_name: str, used_name: str) -> int | None:
     limit, used = _bytes(group / limit_name), _bytes(group / used_name)
     if limit is None or used is None:
         return None
-    rows = dict(
-        line.split()[:2] for line in _read(group / "memory.stat").splitlines() if " " in line
-    )
+    lines = _read(group / "memory.stat").splitlines()
+    rows = {key: value for key, _, value in (line.partition(" ") for line in lines)}
     # v1 counts groups below in rows of their own.
     idle = rows.get("total_inactive_file", rows.get("inactive_file", "0"))
     return max(0, limit - used + (int(idle) if idle.isdecimal() else 0))
