@@ -128,6 +128,18 @@ def test_a_wheel_says_its_version_and_the_sources_stay_as_they_are(
     assert not (tree / "tvm_hetero" / "_version.py").exists()
 
 
+def test_without_a_compiler_an_sdist_is_built_without_libraries_and_a_checkout_is_not(
+    tree: Path, tmp_path: Path
+) -> None:
+    """What schedules and judges needs none; who works in a checkout wants the executor."""
+    (tmp_path / "nothing").mkdir()
+    alone = {"PATH": str(tmp_path / "nothing"), "CXX": ""}
+    setup_py(tree, "--quiet", "build_ext", "--build-lib", str(tmp_path / "made"), **alone)
+    assert list((tmp_path / "made").rglob("*.so")) == []
+    with pytest.raises(subprocess.CalledProcessError):
+        setup_py(tree, "--quiet", "build_ext", "--inplace", **alone)
+
+
 def test_importing_the_version_imports_nothing_heavy() -> None:
     code = "import sys, tvm_hetero; tvm_hetero.__version__; print(*sys.modules)"
     loaded = run(ROOT, sys.executable, "-c", code, PYTHONPATH=str(ROOT)).split()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ HISTORY = "history"
 _LAST_CHANGE = " (last change)"
 # The share of columns that rows of one table have in common.
 _ALIKE = 0.6
+_BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+_SCRIPT = re.compile(r"benchmarks/(\w+)\.py")  # as older files name theirs
 Row = Mapping[str, Any]
 
 
@@ -67,7 +70,10 @@ def read_result(path: Path, results: Path, change: tuple[str, str] | None = None
     if isinstance(document, list):  # of the oldest ones: no head
         document = {"rows": document}
     rows = tuple(_flat(row) for row in document.pop("rows", None) or _parts(document))
-    command = str(document.pop("what", document.pop("benchmark", path.stem)))
+    what = str(document.pop("what", document.pop("benchmark", path.stem)))
+    command = _command(what, path.stem)
+    if command != what and " " in what and not what.startswith("benchmarks/"):
+        document["what"] = what
     machine = _machine(document)
     is_dated = "date" in document and "commit" in document
     return ResultFile(
@@ -75,6 +81,14 @@ def read_result(path: Path, results: Path, change: tuple[str, str] | None = None
         str(document.pop("date", date)), str(document.pop("commit", commit)), is_dated,
         _flat(document), rows,
     )  # fmt: skip
+
+
+def _command(what: str, stem: str) -> str:
+    """What is typed to make a file: it is in the file, or the file has its benchmark's name."""
+    if found := _SCRIPT.match(what):
+        return f"python -m benchmarks.{found[1]}{what[found.end() :]}"
+    is_one = not what.startswith("python ") and (_BENCHMARKS / f"{stem}.py").is_file()
+    return f"python -m benchmarks.{stem}" if is_one else what
 
 
 def _parts(document: dict[str, Any]) -> list[dict[str, Any]]:

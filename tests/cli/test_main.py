@@ -44,9 +44,19 @@ def test_help_lists_every_verb() -> None:
         ("sch", {"schedule"}),
         ("partition --pl", {"--platform", "--plain-sums", "--plan"}),
         ("doctor --j", {"--json"}),
+        ("partition n.onnx --objective th", {"throughput"}),
+        ("schedule p.json --solver mil", {"milp", "milp-split"}),
+        ("zoo layers-resnet1", {"layers-resnet152"}),
+        ("zoo vgg --platform sched-nv", {"sched-nvl"}),
+        ("plan llama3-4", {"llama3-405b"}),
+        ("bench net.hetero --against single,", {"single,onnxruntime"}),
+        ("adapt net.hetero --policies none,od", {"none,odin"}),
+        ("run net.hetero --adapt resol", {"resolve"}),
+        ("serve net.hetero --policy one", {"one-stage"}),
+        ("serve net.hetero --policy ./", set()),  # the shell's own: files
     ],
 )
-def test_a_shell_completes_verbs_and_options(
+def test_a_shell_completes_verbs_options_and_names(
     typed: str, offered: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("_TVM_HETERO_COMPLETE", "complete_bash")

@@ -72,8 +72,8 @@ def test_cores_that_are_kept_from_us_are_counted(tmp_path: Path) -> None:
     some, every = of_folder(root, [0, 1, 3]), of_folder(root, range(4))
     assert some["hardware threads"].found == "3 of 4: 0-1, 3" and some["hardware threads"].advice
     assert not every["hardware threads"].advice
-    assert every["cores"].found.startswith("2 cores on 1 NUMA node; of SMT's")
-    assert "no two threads" in of_folder(root, [0, 3])["cores"].found
+    assert every["cores"].found.startswith("2 cores on 1 NUMA node; SMT: of each core")
+    assert "one hardware thread of each" in of_folder(root, [0, 3])["cores"].found
 
 
 def test_limits_of_the_group_and_huge_pages_are_told(tmp_path: Path) -> None:

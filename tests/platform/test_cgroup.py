@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tvm_hetero.platform.cgroup import GroupLimits, read_group_limits
+from tvm_hetero.platform.cgroup import GroupLimits, read_group_limits, read_group_room
 from tvm_hetero.platform.discovery import detect_devices
-from tvm_hetero.platform.host import read_memory
+from tvm_hetero.platform.host import read_free_memory, read_memory
 
 GIB = 1 << 30
 V1 = (
@@ -39,6 +39,28 @@ def test_the_least_limit_of_a_group_and_all_above_it_counts(tmp_path: Path) -> N
     root = system(tmp_path, "0::/user.slice/job.service\n", V2, files)
     assert read_group_limits(root) == GroupLimits(3 * GIB, 1.5)
     assert read_memory(root) == 3 * GIB
+
+
+def test_what_is_free_ends_at_the_limit_of_a_group(tmp_path: Path) -> None:
+    """A container of 3 GiB was told of all that the machine had free."""
+    files = {
+        "proc/meminfo": f"MemTotal: {64 << 20} kB\nMemAvailable: {40 << 20} kB\n",
+        "sys/fs/cgroup/user.slice/memory.max": f"{3 * GIB}\n",
+        "sys/fs/cgroup/user.slice/memory.current": f"{2 * GIB}\n",
+        "sys/fs/cgroup/user.slice/memory.stat": f"anon 7\ninactive_file {GIB // 2}\nodd\n",
+        "sys/fs/cgroup/user.slice/job.service/memory.max": "max\n",
+        "sys/fs/cgroup/user.slice/job.service/memory.current": "4096\n",
+    }
+    root = system(tmp_path, "0::/user.slice/job.service\n", V2, files)
+    assert read_group_room(root) == read_free_memory(root) == 3 * GIB // 2
+    (tmp_path / "proc/meminfo").write_text("MemAvailable: 1024 kB\n")
+    assert read_free_memory(root) == 1 << 20
+    older = {
+        "proc/meminfo": f"MemAvailable: {40 << 20} kB\n",
+        "sys/fs/cgroup/memory/job/memory.limit_in_bytes": f"{2 * GIB}\n",
+        "sys/fs/cgroup/memory/job/memory.usage_in_bytes": f"{3 * GIB}\n",
+    }
+    assert read_free_memory(system(tmp_path / "v1", "5:memory:/job\n", V1, older)) == 0
 
 
 def test_both_versions_at_once(tmp_path: Path) -> None:

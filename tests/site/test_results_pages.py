@@ -52,6 +52,16 @@ def test_every_file_has_a_day_and_a_commit(found):
     assert sum(result.machine == "not recorded" for result in found) < len(found) / 4
 
 
+def test_every_file_says_by_which_command_it_was_made(found):
+    """A title stood there, or a path that is no command."""
+    for result in found:
+        command = re.match(r"python -m ((?:benchmarks|tests)\.[\w.]+)", result.command)
+        assert command, (result.name, result.command)
+        assert (ROOT / f"{command[1].replace('.', '/')}.py").is_file(), result.command
+    titles = {result.name: result.head.get("what") for result in found}
+    assert titles["conformance"] == "the ONNX backend suite"
+
+
 def test_what_is_nested_becomes_columns_and_figures_keep_their_digits(tmp_path):
     path = tmp_path / "x.json"
     rows = [{"model": "a|<b>", "quiet": {"plan": 1.23456789}}, {"model": "c", "runs": [1, 2]}]

@@ -84,8 +84,8 @@ def _threads(cores: Sequence[Core]) -> Finding:
     nodes = len({core.node for core in cores})
     found = f"{count_noun(len(each), 'core')} on {count_noun(nodes, 'NUMA node')}"
     if len(each) == len(cores):
-        return Finding("cores", f"{found}, no two threads of one (SMT)")
-    return Finding("cores", f"{found}; of SMT's threads each core's first is used")
+        return Finding("cores", f"{found}, one hardware thread of each")
+    return Finding("cores", f"{found}; SMT: of each core the first hardware thread is used")
 
 
 def _kinds(cores: Sequence[Core], root: str | os.PathLike[str]) -> Finding:

@@ -60,8 +60,9 @@ def load_library() -> ctypes.CDLL:
     importlib.import_module("tvm")
     if not LIBRARY.exists():
         raise ArtifactError(
-            f"the executor's library {LIBRARY} is not there: build it with `make`, or with "
-            "`pip install -e . --no-build-isolation` in the repository (this needs g++)"
+            f"the executor's library {LIBRARY} is not there: install g++, and build it: in the "
+            "repository with `make`; of a package that was installed without a compiler with "
+            "`pip install --no-cache-dir --force-reinstall --no-deps` and its name"
         )
     try:
         library = ctypes.CDLL(str(LIBRARY))

@@ -59,6 +59,35 @@ def read_group_limits(root: str | os.PathLike[str] = "/") -> GroupLimits:
     )
 
 
+def read_group_room(root: str | os.PathLike[str] = "/") -> int | None:
+    """Bytes that this process's groups may still take before one's limit is met.
+
+    Pages of files that are not in use count as free: the kernel drops those first. None without a
+    limit.
+    """
+    root = Path(root)
+    rooms = [
+        *(_room(group, "memory.max", "memory.current") for group in _groups(root, "")),
+        *(
+            _room(group, "memory.limit_in_bytes", "memory.usage_in_bytes")
+            for group in _groups(root, "memory")
+        ),
+    ]
+    return min((room for room in rooms if room is not None), default=None)
+
+
+def _room(group: Path, limit_name: str, used_name: str) -> int | None:
+    """Of one group; None if it has no limit, or does not say what it uses."""
+    limit, used = _bytes(group / limit_name), _bytes(group / used_name)
+    if limit is None or used is None:
+        return None
+    lines = _read(group / "memory.stat").splitlines()
+    rows = {key: value for key, _, value in (line.partition(" ") for line in lines)}
+    # v1 counts groups below in rows of their own.
+    idle = rows.get("total_inactive_file", rows.get("inactive_file", "0"))
+    return max(0, limit - used + (int(idle) if idle.isdecimal() else 0))
+
+
 def _groups(root: Path, controller: str) -> Iterator[Path]:
     """The folders of our group and those above it; `controller` of v1, "" for v2."""
     own = _own_path(root, controller)

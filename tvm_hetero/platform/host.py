@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvm_hetero.platform.amx_permission import TILES, ask_for_tiles
-from tvm_hetero.platform.cgroup import read_group_limits
+from tvm_hetero.platform.cgroup import read_group_limits, read_group_room
 
 _SMI_FIELDS = ("index", "uuid", "name", "memory.total", "compute_cap")
 # nvidia-smi takes seconds on a machine with many GPUs; one that takes longer than this hangs.
@@ -180,8 +180,12 @@ def read_memory(root: str | os.PathLike[str] = "/") -> int | None:
 
 
 def read_free_memory(root: str | os.PathLike[str] = "/") -> int | None:
-    """RAM in bytes that programs could have now, on the whole machine; None if unknown."""
-    return _meminfo(root, "MemAvailable")
+    """RAM in bytes that this process could have now; None if unknown.
+
+    What the machine has left, or less where a control group's limit is nearer.
+    """
+    free, room = _meminfo(root, "MemAvailable"), read_group_room(root)
+    return free if room is None or free is None else min(free, room)
 
 
 def _meminfo(root: str | os.PathLike[str], key: str) -> int | None:

@@ -53,6 +53,11 @@ class ZooEntry:
         signature = inspect.signature(self.make).parameters
         return {name: p.default for name, p in signature.items()} | dict(self.fixed)
 
+    @property
+    def is_decoder(self) -> bool:
+        """Whether it is a step of a language model: a cache of tokens, weights to choose."""
+        return {"context", "weights"} <= self.parameters.keys()
+
 
 def _entry(
     what: str, tasks: int, make: Callable[..., WorkGraph], size: str = "", **fixed: Any

@@ -83,14 +83,66 @@ def test_a_task_is_dragged_to_another_lane(
     open_plan: Callable[..., BrowserPage], tmp_path: Path
 ) -> None:
     page = open_plan(samples.problem())
+    drag_down(page, "b", 5)
+    assert saved(page, tmp_path).placement["b"] == ("little",) and not page.faults
+
+
+def test_a_finger_drags_a_task_and_does_not_scroll_the_page(
+    open_plan: Callable[..., BrowserPage], tmp_path: Path
+) -> None:
+    """The browser took the finger for itself after some pixels (`pointercancel`)."""
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = open_plan(samples.problem(), **phone)
+    page.page.evaluate(
+        "document.getElementById('explorer-edited').scrollIntoView({block: 'center'})"
+    )
     box = page.page.locator(bar("b")).bounding_box()
     assert box is not None
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    finger = page.page.context.new_cdp_session(page.page)
+    for kind, down in (("touchStart", 0), ("touchMove", 12), ("touchMove", 26), ("touchEnd", None)):
+        at = {"x": box["x"] + 5, "y": box["y"] + box["height"] / 2 + (down or 0)}
+        points = [] if down is None else [at]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert saved(page, tmp_path).placement["b"] == ("little",) and not page.faults
+
+
+def drag_down(page: BrowserPage, name: str, inside: float) -> None:
+    """Drag a bar to the next lane, by a place so far from where it begins."""
+    box = page.page.locator(bar(name)).bounding_box()
+    assert box is not None
+    x, y = box["x"] + inside, box["y"] + box["height"] / 2
     page.page.mouse.move(x, y)
     page.page.mouse.down()
     page.page.mouse.move(x + 2, y + 34, steps=3)
     page.page.mouse.up()
-    assert saved(page, tmp_path).placement["b"] == ("little",) and not page.faults
+
+
+def test_time_is_drawn_longer_and_a_task_is_dragged_there_too(
+    open_plan: Callable[..., BrowserPage], tmp_path: Path
+) -> None:
+    """Of a plan of thousands of tasks a bar was two pixels wide."""
+    page = open_plan(samples.problem())
+    wide = page.page.locator(bar("b")).bounding_box()
+    for _ in range(2):
+        page.page.click("#explorer-wider")
+    zoomed = page.page.locator(bar("b")).bounding_box()
+    assert wide is not None and zoomed is not None
+    assert zoomed["width"] > 3.5 * wide["width"]
+    both = [
+        f"document.getElementById('explorer-{name}').scrollLeft" for name in ("edited", "other")
+    ]
+    page.page.evaluate(f"{both[0]} = 300")
+    page.until(f"{both[1]} === 300")
+    names = page.page.locator("#explorer-edited svg > g:last-child text").first.bounding_box()
+    assert names is not None and names["x"] >= 0
+    page.page.locator("#explorer-edited").scroll_into_view_if_needed()
+    page.page.evaluate(f"{both[0]} += {zoomed['x'] - 400}")
+    page.page.wait_for_timeout(50)
+    drag_down(page, "b", 20)
+    assert saved(page, tmp_path).placement["b"] == ("little",)
+    for _ in range(2):
+        page.page.click("#explorer-narrower")
+    assert page.page.is_disabled("#explorer-narrower") and not page.faults
 
 
 def test_a_saved_plan_is_compared_and_one_that_is_not_valid_is_not(

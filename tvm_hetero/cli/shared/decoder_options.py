@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from tvm_hetero.cli.shared.completion import decoders, offer, platforms
 from tvm_hetero.cli.shared.platforms import resolve_platform
 from tvm_hetero.cli.shared.zoo_settings import parse_setting
 from tvm_hetero.errors import UsageError
@@ -14,17 +15,28 @@ if TYPE_CHECKING:
     from tvm_hetero.planning import DecoderRequest
 
 Model = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A decoder of the zoo, such as gpt3-175b.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A decoder of the zoo, such as gpt3-175b.",
+        autocompletion=offer(decoders),
+    ),
 ]
 PlatformName = Annotated[
     str,
     typer.Option(
-        "--platform", help="A file, or a name such as gpt3-6node or h100x8:4+t4x4:2@ethernet-25."
+        "--platform",
+        help="A file, or a name such as gpt3-6node or h100x8:4+t4x4:2@ethernet-25.",
+        autocompletion=offer(platforms),
     ),
 ]
 Goal = Annotated[
     str,
-    typer.Option("--objective", help="latency of a token, or throughput of many sequences."),
+    typer.Option(
+        "--objective",
+        help="latency of a token, or throughput of many sequences.",
+        autocompletion=offer(lambda: ("latency", "throughput")),
+    ),
 ]
 SequencesInBatch = Annotated[
     int, typer.Option("--batch", min=1, help="Sequences that take a step together.")
@@ -85,7 +97,7 @@ def read_request(
     from tvm_hetero.planning import DecoderRequest
 
     entry = zoo.describe(model)
-    if "context" not in entry.parameters or "weights" not in entry.parameters:
+    if not entry.is_decoder:
         raise UsageError(f"{model} is no decoder of the zoo; expected one such as gpt3-175b")
     parameters = {key: value for key, value in given.items() if value is not None}
     for key in parameters:

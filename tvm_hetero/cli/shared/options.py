@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tvm_hetero.cli.shared.completion import objectives, offer, solvers
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.leftovers import make_file, remove
 from tvm_hetero.util.plain_file import open_plain_file
@@ -26,12 +27,21 @@ PlatformFile = Annotated[
     typer.Option("--platform", metavar="P.yaml", help="Platform file. [default: this machine]"),
 ]
 ObjectiveKind = Annotated[
-    str, typer.Option("--objective", help="latency, throughput, energy or cost.")
+    str,
+    typer.Option(
+        "--objective",
+        help="latency, throughput, energy or cost.",
+        autocompletion=offer(objectives),
+    ),
 ]
 Batch = Annotated[int, typer.Option("--batch", min=1, help="Elements in one batch.")]
 Solver = Annotated[
     str,
-    typer.Option("--solver", help="auto (the best of them), or one that 'solvers' lists."),
+    typer.Option(
+        "--solver",
+        help="auto (the best of them), or one that 'solvers' lists.",
+        autocompletion=offer(solvers),
+    ),
 ]
 TimeLimit = Annotated[float, typer.Option("--time-limit", help="Seconds that the solver may take.")]
 Gap = Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tvm_hetero.cli.shared.completion import offer
 from tvm_hetero.errors import UsageError
 
 PrecisionOption = Annotated[
@@ -15,6 +16,7 @@ PrecisionOption = Annotated[
         "--precision",
         help="float32; bfloat16 (every task that is quicker so); int8 (an ONNX model, quantised by "
         "ONNX Runtime); or auto (the tasks that gain the most in bfloat16 within --accuracy).",
+        autocompletion=offer(lambda: ("auto", "bfloat16", "float32", "int8")),
     ),
 ]
 AccuracyOption = Annotated[

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.completion import offer_list, online_policies
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.errors import UsageError
 
@@ -29,6 +30,7 @@ def adapt(
             metavar="NAMES",
             help="Separated by commas: resolve, odin, lls, shisha, pipe-search, hill-climbing, "
             "annealing, random-walk, exhaustive, static; live also none (the artifact's plan).",
+            autocompletion=offer_list(online_policies),
         ),
     ] = None,
     alpha: Annotated[

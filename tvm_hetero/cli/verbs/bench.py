@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.completion import offer_list
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.executors import load_executor
 from tvm_hetero.cli.shared.rivals import (
@@ -28,7 +29,12 @@ _OPPONENTS = (SINGLE, ONNXRUNTIME)
 def bench(
     artifact: options.Artifact,
     against: Annotated[
-        str, typer.Option("--against", help="single, onnxruntime, or both with a comma.")
+        str,
+        typer.Option(
+            "--against",
+            help="single, onnxruntime, or both with a comma.",
+            autocompletion=offer_list(lambda: _OPPONENTS),
+        ),
     ] = ",".join(_OPPONENTS),
     seed: options.Seed = 0,
     repeat: options.Repeat = 50,

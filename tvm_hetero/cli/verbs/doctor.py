@@ -42,7 +42,9 @@ def doctor(json_output: AsJson = False) -> None:
             names = ", ".join(finding.about for finding in faults)
             steps.say(f"does not work until it is changed: {names}", "red", bold=True)
         else:
-            better = f"{count_noun(advised, 'thing')} could be better"
-            steps.say(f"all works; {better}", "green", bold=True)
+            left = (
+                f"{count_noun(advised, 'thing')} could be better" if advised else "change nothing"
+            )
+            steps.say(f"all works; {left}", "green", bold=True)
     if faults:
         raise typer.Exit(UNFIT)

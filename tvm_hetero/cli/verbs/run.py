@@ -10,6 +10,7 @@ import typer
 
 from tvm_hetero.cli.shared import options
 from tvm_hetero.cli.shared.clusters import ClusterOption
+from tvm_hetero.cli.shared.completion import offer, online_policies
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.executors import load_executor, load_streaming, write_trace
 from tvm_hetero.errors import UsageError
@@ -64,6 +65,7 @@ def run(
             metavar="POLICY",
             help="Change a stream's plan as it needs: resolve, odin, lls, shisha, ... or none. The "
             "model must have been partitioned for throughput.",
+            autocompletion=offer(online_policies),
         ),
     ] = None,
     alpha: Annotated[

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tvm_hetero.cli.shared.clusters import ClusterOption, place_decoder
+from tvm_hetero.cli.shared.completion import offer, serving_policies
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.serving import read_key, read_levels
 from tvm_hetero.errors import UsageError
@@ -35,6 +36,7 @@ def serve(
         typer.Option(
             "--policy",
             help="How cores are shared: accordion, one-stage, whole-machine, slo-conforming, ...",
+            autocompletion=offer(serving_policies),
         ),
     ] = "accordion",
     best_effort: Annotated[

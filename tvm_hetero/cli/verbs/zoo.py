@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tvm_hetero.cli.shared import options
+from tvm_hetero.cli.shared.completion import networks, offer, platforms
 from tvm_hetero.cli.shared.console import Steps
 from tvm_hetero.cli.shared.platforms import resolve_platform
 from tvm_hetero.cli.shared.zoo_settings import parse_setting
@@ -22,12 +23,18 @@ def zoo(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="A network, or a file of layers (.layers). [default: list them]"
+            metavar="NAME",
+            help="A network, or a file of layers (.layers). [default: list them]",
+            autocompletion=offer(networks),
         ),
     ] = None,
     platform: Annotated[
         str,
-        typer.Option("--platform", help="A name, such as diviml or h100x8:4+t4x4:2, or a file."),
+        typer.Option(
+            "--platform",
+            help="A name, such as diviml or h100x8:4+t4x4:2, or a file.",
+            autocompletion=offer(platforms),
+        ),
     ] = "diviml",
     output: Annotated[
         Path | None,

@@ -19,7 +19,7 @@ from tvm_hetero.problem.schedule import Schedule, schedule_to_dict
 # Whole numbers up to here are exact in a float.
 _EXACT = 1 << 53
 # The first is plan.js's, too, which reads plans that are loaded into the page.
-MOST_EXECUTIONS, MOST_COSTS, MOST_DEVICES = 1500, 100_000, 64
+MOST_EXECUTIONS, MOST_COSTS, MOST_DEVICES = 2500, 100_000, 64
 
 
 def why_not(problem: Problem, schedule: Schedule) -> str:

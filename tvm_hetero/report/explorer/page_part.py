@@ -23,6 +23,8 @@ everything as early as its order allows; the judge looks at it each time. A save
 <code>tvm-hetero check</code> and <code>tvm-hetero partition --plan</code>.</p>
 <div class="toolbar"><button type="button" id="explorer-undo">Undo</button>
 <button type="button" id="explorer-reset">Start again</button>
+<button type="button" id="explorer-wider">Zoom in</button>
+<button type="button" id="explorer-narrower">Zoom out</button>
 <button type="button" id="explorer-save">Save plan.json</button>
 <button type="button" id="explorer-swap">Edit the other plan</button>
 <label class="file">Compare with a file <input type="file" id="explorer-load" accept=".json">

@@ -5,7 +5,7 @@ const ROW = 34;
 const BAR = 24;
 const TOP = 10;
 const WIDTH = 1120;
-const RIGHT = 1096;
+const MARGIN = 24;
 
 function element(tag, attributes, text) {
   const made = document.createElementNS(SVG, tag);
@@ -14,8 +14,9 @@ function element(tag, attributes, text) {
   return made;
 }
 
-/** Where time and lanes are on the picture, px. `seconds` is the length of the time axis. */
-function axesOf(problem, plan, seconds) {
+/** Where time and lanes are on the picture, px. `seconds` is the length of the time axis, which is
+ * `zoom` times as long as the page is wide. */
+function axesOf(problem, plan, seconds, zoom) {
   const names = problem.devices.map((device) => printable(device.name));
   const lanes = new Map();
   for (const copy of plan.copies) {
@@ -27,29 +28,48 @@ function axesOf(problem, plan, seconds) {
   }
   const short = names.map((name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name));
   const left = 24 + 7 * largest(short.map((name) => name.length), 0);
-  const x = (time) => left + ((RIGHT - left) * time) / (seconds > 0 ? seconds : 1);
-  const time = (px) => ((px - left) / (RIGHT - left)) * (seconds > 0 ? seconds : 1);
-  return { names: short, lanes, left, x, time, bottom: TOP + ROW * names.length };
+  const long = (WIDTH - MARGIN - left) * zoom;
+  const x = (time) => left + (long * time) / (seconds > 0 ? seconds : 1);
+  const time = (px) => ((px - left) / long) * (seconds > 0 ? seconds : 1);
+  return { names: short, lanes, left, right: left + long, x, time, bottom: TOP + ROW * names.length };
 }
 
 /** The chart of a plan: {svg, axes, bars}, a bar for each execution. */
-function drawPlan(problem, plan, seconds, label) {
-  const axes = axesOf(problem, plan, seconds);
-  const size = { viewBox: `0 0 ${WIDTH} ${axes.bottom + 24}`, width: WIDTH, height: axes.bottom + 24 };
+function drawPlan(problem, plan, seconds, label, zoom) {
+  const axes = axesOf(problem, plan, seconds, zoom);
+  const [width, height] = [axes.right + MARGIN, axes.bottom + 24];
+  const size = { viewBox: `0 0 ${width} ${height}`, width, height };
   const svg = element("svg", { class: "gantt", role: "group", "aria-label": label, ...size });
   axes.names.forEach((name, row) => {
-    const band = { class: row % 2 ? "lane" : "lane band", x: 0, y: TOP + ROW * row, width: RIGHT, height: ROW };
+    const band = { class: row % 2 ? "lane" : "lane band", x: 0, y: TOP + ROW * row, width: axes.right, height: ROW };
     svg.append(element("rect", band));
-    svg.append(element("text", { x: axes.left - 10, y: TOP + ROW * row + ROW / 2 + 4, "text-anchor": "end" }, name));
   });
-  drawTicks(svg, axes, seconds);
+  drawTicks(svg, axes, seconds, 4 * zoom);
   for (const copy of plan.copies) drawHop(svg, problem, axes, copy);
   const bars = plan.executions.map((e) => drawBar(svg, problem, axes, e));
+  drawNames(svg, axes);
   return { svg, axes, bars };
 }
 
-function drawTicks(svg, axes, seconds) {
-  const parts = 4;
+/** The lanes' names, above all else: where time is scrolled they stay (`keepNames`). */
+function drawNames(svg, axes) {
+  const group = element("g", {});
+  axes.names.forEach((name, row) => {
+    const y = TOP + ROW * row;
+    const back = { class: row % 2 ? "name" : "name band", x: 0, y, width: axes.left - 4, height: ROW };
+    group.append(element("rect", back));
+    group.append(element("text", { x: axes.left - 10, y: y + ROW / 2 + 4, "text-anchor": "end" }, name));
+  });
+  svg.append(group);
+}
+
+function keepNames(chart) {
+  const svg = chart.querySelector("svg");
+  const scale = svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
+  svg.lastChild.setAttribute("transform", `translate(${chart.scrollLeft * scale} 0)`);
+}
+
+function drawTicks(svg, axes, seconds, parts) {
   for (let i = 0; i <= parts; i++) {
     const moment = (seconds * i) / parts;
     const x = axes.x(moment);

@@ -3,25 +3,29 @@
 const data = JSON.parse(document.getElementById("explorer-data").textContent);
 const problem = readProblem(data.problem);
 const solved = readPlan(problem, data.schedule);
-const state = { plan: solved, past: [], other: solved, otherName: "the plan of this page", focus: 0, drag: null, note: "" };
+const state = { plan: solved, past: [], other: solved, otherName: "the plan of this page", focus: 0, drag: null, note: "", zoom: 1 };
+const MOST_ZOOM = 64;
 const part = (name) => document.getElementById(`explorer-${name}`);
 
 /** Draw all of it again; `focused` keeps the keyboard where it was. */
 function render(focused) {
   const seconds = largest([state.plan, state.other].map((plan) => lastEnd([...plan.executions, ...plan.copies])), 0);
-  const drawn = drawPlan(problem, state.plan, seconds, "edited plan");
+  const drawn = drawPlan(problem, state.plan, seconds, "edited plan", state.zoom);
   part("edited").replaceChildren(drawn.svg);
   drawn.bars.forEach((bar, i) => makeMovable(drawn, bar, i));
   state.focus = Math.min(state.focus, drawn.bars.length - 1);
   drawn.bars[state.focus].setAttribute("tabindex", "0");
   if (focused) drawn.bars[state.focus].focus();
   part("other-name").textContent = `Compared with ${state.otherName}`;
-  part("other").replaceChildren(drawPlan(problem, state.other, seconds, state.otherName).svg);
+  part("other").replaceChildren(drawPlan(problem, state.other, seconds, state.otherName, state.zoom).svg);
   const head = ["", "edited", state.otherName];
   part("figures").replaceChildren(tableOf(head, figureRows(problem, state.plan, state.other)));
   const moved = movedRows(problem, state.plan, state.other);
   part("moved").replaceChildren(moved.length ? tableOf(["task", "edited", state.otherName], moved) : "No task is on another device.");
+  ["edited", "other"].map(part).forEach(keepNames);
   part("undo").disabled = state.past.length === 0;
+  part("wider").disabled = state.zoom >= MOST_ZOOM;
+  part("narrower").disabled = state.zoom <= 1;
   sayVerdict();
 }
 
@@ -88,6 +92,8 @@ function makeMovable({ svg, axes, bars }, bar, place) {
     state.drag.moved = { x: x - state.drag.at.x, y: y - state.drag.at.y };
     bar.setAttribute("transform", `translate(${state.drag.moved.x} ${state.drag.moved.y})`);
   });
+  // Else a finger scrolls the page: touch-action is not heeded inside of a picture.
+  bar.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
   bar.addEventListener("pointerup", () => drop(axes, place));
   bar.addEventListener("pointercancel", cancelDrag);
 }
@@ -95,7 +101,8 @@ function makeMovable({ svg, axes, bars }, bar, place) {
 /** Where an event is on the picture, which the page may show smaller. */
 function pointOf(svg, event) {
   const box = svg.getBoundingClientRect();
-  return { x: ((event.clientX - box.left) * WIDTH) / box.width, y: ((event.clientY - box.top) * WIDTH) / box.width };
+  const scale = svg.viewBox.baseVal.width / box.width;
+  return { x: (event.clientX - box.left) * scale, y: (event.clientY - box.top) * scale };
 }
 
 /** A bar that is let go: its lane is the device, and where it begins its turn among the others. */
@@ -133,6 +140,15 @@ function onKey(event, bars, place) {
   const order = [...executions.keys()].sort(byNumbers((i) => [executions[i].start, executions[i].end, i]));
   const next = order[order.indexOf(place) + turn];
   if (next !== undefined) bars[next].focus();
+}
+
+/** Draw time longer or shorter; what was in the middle stays there. */
+function zoomBy(factor) {
+  const chart = part("edited");
+  const middle = (chart.scrollLeft + chart.clientWidth / 2) / chart.scrollWidth;
+  state.zoom *= factor;
+  render();
+  chart.scrollLeft = middle * chart.scrollWidth - chart.clientWidth / 2;
 }
 
 function savePlan() {
@@ -179,6 +195,15 @@ part("swap").addEventListener("click", () => {
   render();
 });
 part("save").addEventListener("click", savePlan);
+part("wider").addEventListener("click", () => zoomBy(2));
+part("narrower").addEventListener("click", () => zoomBy(0.5));
+// Two plans are compared at the same moment.
+for (const [one, two] of [["edited", "other"], ["other", "edited"]]) {
+  part(one).addEventListener("scroll", () => {
+    part(two).scrollLeft = part(one).scrollLeft;
+    keepNames(part(one));
+  });
+}
 part("load").addEventListener("change", loadPlan);
 document.getElementById("explorer").hidden = false;
 render();

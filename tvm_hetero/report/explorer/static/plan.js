@@ -2,7 +2,7 @@
 
 const SCHEDULE_FORMAT = "tvm-hetero/schedule/1";
 // As data.py's: what is judged and drawn within a breath.
-const MOST_EXECUTIONS = 1500;
+const MOST_EXECUTIONS = 2500;
 const MOST_COPIES = 100000;
 
 /** Read a schedule's document; an Error says what is wrong with it. */
