@@ -160,8 +160,8 @@ def _for_latency(problem: Problem) -> list[Stage]:
             # Modules with prices, or CP-SAT, close it in their time; the others have what is left.
             short = replace(first, share=0.1)
             return [*counted, short, ANNEALING_ALONE, memory, exact, _WHOLE_ANNEALING, *again]
-        # Without such modules it anneals, and other starts than the best lead elsewhere (`lstm` on
-        # `phone`: 1.2 % lower). First it does what it does for `milp-split`, so that `auto` is not
+        # Without such modules it anneals, and other starts than the best lead elsewhere (an LSTM on
+        # a phone: 1.2 % lower). First it does what it does for `milp-split`, so that `auto` is not
         # behind that.
         alone = Stage("memory", split.SHARE_OF_MODULES, ignores_start=True, most=math.inf)
         return [*counted, first, _WHOLE_ANNEALING, alone, memory, again[0], exact, *again[1:]]
