@@ -121,7 +121,7 @@ def bound_ladder(
         rungs = list(climb(figures, work, upper, late))
         return rungs if late() else [*rungs, *_memory(figures, rungs, seconds, upper, late)]
     if kind == "throughput":
-        return list(climb_throughput(figures, upper, late))
+        return list(climb_throughput(figures, seconds, upper, late))
     began = time.perf_counter()
     value = spending(figures, work, late)
     return [Rung("spending", value, time.perf_counter() - began)]

@@ -13,6 +13,7 @@ module programs     the same between articulations, by ends' devices (B = 1)    
 nested programs     heads and tails by programs of what is before and after     `nested`
 branched programs   the same with tasks tried on every device                   `modules`
 patterns            whole tasks in the memories of many alike devices           `patterns`
+whole tasks         throughput: what each device can hold, below a known value   `whole_tasks`
 shares              throughput: loads with copies, links and memory             `share_program`
 chain               throughput of a chain, below a known value                  `chain`
 ==================  ==========================================================  ================
@@ -51,6 +52,8 @@ from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.bounds.throughput.chain import chain_bound
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
 from tvm_hetero.bounds.throughput.share_program import rates, share_bound
+from tvm_hetero.bounds.throughput.whole_tasks import WORK_A_SECOND as WORK_ON_WHOLE_TASKS
+from tvm_hetero.bounds.throughput.whole_tasks import whole_task_bound
 from tvm_hetero.views.arrays import Figures
 from tvm_hetero.views.task_classes import shares_of
 
@@ -107,10 +110,13 @@ def climb(
 
 
 def climb_throughput(
-    figures: Figures, upper: float = math.inf, late: Late = never
+    figures: Figures, seconds: float, upper: float = math.inf, late: Late = never
 ) -> Iterator[Rung]:
-    """The rungs for the throughput of a feasible problem (see `climb`)."""
-    yield from _climb(_throughput_rungs(figures, upper, late), upper, late)
+    """The rungs for the throughput of a feasible problem (see `climb`).
+
+    `seconds` are what whole tasks may take, counted as work.
+    """
+    yield from _climb(_throughput_rungs(figures, seconds, upper, late), upper, late)
 
 
 def _climb(
@@ -165,17 +171,20 @@ def _rungs(
 
 
 def _throughput_rungs(
-    figures: Figures, upper: float, late: Late
+    figures: Figures, seconds: float, upper: float, late: Late
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     instance = figures.instance
-    classes = functools.cache(lambda: shares_of(instance, rates(instance)).value)
-    yield "classes", classes
+    classes = functools.cache(lambda: shares_of(instance, rates(instance)))
+    yield "classes", lambda: classes().value
     if instance.teams:
         yield "loads", lambda: load_of(figures)
-    elif classes() == 0:
+    elif classes().value == 0:
         # Too many classes. Copies are left to the shares, which know equal devices: `load_of` takes
         # seconds there. Where there are classes they say the same in a hundredth of the time.
         yield "loads", lambda: maximize_prices(group_rates(figures.merged))
+    if not instance.contended and not instance.teams and upper < math.inf:
+        work = seconds * WORK_ON_WHOLE_TASKS
+        yield "whole tasks", lambda: whole_task_bound(instance, classes(), upper, work, late)
     if not instance.contended or figures.merged.rate.size > _MOST_SHARES:
         return
     shares = functools.cache(lambda: share_bound(instance))

@@ -39,6 +39,18 @@ def test_exact_where_sizes_are_whole(items, capacity):
     assert all(0 <= a <= n for a, n in zip(filling, counts, strict=True))
 
 
+@settings(max_examples=draws(40), deadline=None)
+@given(ITEMS, st.integers(0, 20))
+def test_one_table_has_every_smaller_capacity(items, capacity):
+    sizes, counts, values = zip(*items, strict=True)
+    table = Knapsack(sizes, counts, capacity).table([float(v) for v in values])
+    for level in range(capacity + 1):
+        filling = table.filling(level)
+        assert table.values[level] == by_hand(items, level)
+        assert sum(a * s for a, s in zip(filling, sizes, strict=True)) <= level
+        assert sum(a * v for a, v in zip(filling, values, strict=True)) == table.values[level]
+
+
 @settings(max_examples=draws(50), deadline=None)
 @given(ITEMS, st.integers(1, 20), st.integers(1, 30))
 def test_never_too_small_when_sizes_are_rounded(items, capacity, levels):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvm_hetero.views.array_types import BoolArray
+from tvm_hetero.views.array_types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -42,29 +42,53 @@ class Knapsack:
 
     def best(self, values: Sequence[float]) -> tuple[float, tuple[int, ...]]:
         """The largest value, and how many of each item."""
-        filling = [0] * len(values)
+        table = self.table(values)
+        return float(table.values[-1]), table.filling(self.levels)
+
+    def table(self, values: Sequence[float]) -> KnapsackTable:
+        """The largest values of all capacities up to this one."""
+        free = [0] * len(values)
+        bundles: list[tuple[int, int, int, BoolArray]] = []
         total = 0.0
-        bundles: list[tuple[int, int, BoolArray]] = []
         best = np.zeros(self.levels + 1)
         for i, (value, size, count) in enumerate(zip(values, self.sizes, self.counts, strict=True)):
             if value <= 0 or size > self.levels:
                 continue
             if size == 0:
-                filling[i] = count
+                free[i] = count
                 total += value * count
                 continue
             for number in _bundles(min(count, self.levels // size)):
                 moved = best[: -number * size] + number * value
                 better = moved > best[number * size :]
-                best[number * size :] = np.where(better, moved, best[number * size :])
-                bundles.append((i, number, better))
-        level = self.levels
-        for i, number, better in reversed(bundles):
-            size = number * self.sizes[i]
+                np.maximum(best[number * size :], moved, out=best[number * size :])
+                bundles.append((i, number, number * size, better))
+        return KnapsackTable(total + best, tuple(free), tuple(bundles))
+
+
+@dataclass(frozen=True)
+class KnapsackTable:
+    """What a sweep over all levels has found.
+
+    Attributes
+    ----------
+    values : the largest by level, 0 to `Knapsack.levels`.
+    free : items that take no room.
+    bundles : item, number, size, and by level (from that size on) whether the bundle is in.
+    """
+
+    values: FloatArray
+    free: tuple[int, ...]
+    bundles: tuple[tuple[int, int, int, BoolArray], ...]
+
+    def filling(self, level: int) -> tuple[int, ...]:
+        """How many of each item are in the dearest filling of so many levels."""
+        filling = list(self.free)
+        for i, number, size, better in reversed(self.bundles):
             if level >= size and better[level - size]:
                 filling[i] += number
                 level -= size
-        return total + float(best[-1]), tuple(filling)
+        return tuple(filling)
 
 
 def _bundles(count: int) -> list[int]:

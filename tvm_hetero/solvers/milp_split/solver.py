@@ -58,8 +58,9 @@ from tvm_hetero.views.modularity import cut_is_exact, modules_of
 _ROUNDING = 1 - 1e-12
 # Of the work, what is kept back to improve the joined schedule.
 _KEPT = 0.1
-# Of the time for energy, cost and memory, what is kept back for CP-SAT on the whole graph.
-_KEPT_FOR_WHOLE = 0.3
+# Of the time for energy, cost and memory, what modules may take; CP-SAT on the whole graph has the
+# rest.
+SHARE_OF_MODULES = 0.7
 NAME = "milp-split"
 
 
@@ -106,7 +107,7 @@ def improve(problem: Problem, options: Options, start: Schedule | None, began: f
     if best is not None and best.value - low <= OPTIMAL_GAP * best.value:
         return replace(best, solver=NAME, lower_bound=min(low, best.value), seed=options.seed)
     left = max(0.01, options.until(began) - now())
-    rest = replace(options, time_limit=_KEPT_FOR_WHOLE * options.time_limit, deadline=left)
+    rest = replace(options, time_limit=(1 - SHARE_OF_MODULES) * options.time_limit, deadline=left)
     found = _whole(problem, rest, best, now())
     return replace(found, lower_bound=min(max(low, found.lower_bound), found.value))
 
@@ -128,7 +129,7 @@ def _within_memory(
         If it is proven that nothing fits.
     """
     try:
-        found = memory_limits.solve(problem, _share_of(options, start))
+        found = memory_limits.solve(problem, share_of(options, start))
     except SolverError:
         return start, 0.0
     return found, found.lower_bound
@@ -142,7 +143,7 @@ def _spending(
     if not helps(instance):
         return None
     start = start or best_start(problem, options)
-    own = _share_of(options, start)
+    own = share_of(options, start)
     budget = CpsatBudget.of(own, began)
     if problem.objective.kind == "cost":
         best, low = least_cost(instance, own, budget, start)
@@ -167,9 +168,9 @@ def helps(instance: Instance) -> bool:
     return few and (objective.kind == "cost" or listable(instance))
 
 
-def _share_of(options: Options, start: Schedule | None) -> Options:
+def share_of(options: Options, start: Schedule | None) -> Options:
     """The options without what is kept back for CP-SAT on the whole graph."""
-    share = 1 - _KEPT_FOR_WHOLE
+    share = SHARE_OF_MODULES
     return replace(
         options,
         start=start,
