@@ -5,7 +5,8 @@
     budget       there is none
     SLO          a class's limits are twice as long; what each option carries is simulated anew
 
-The program is solved with the answer's need and not played, so these are what the program says.
+The program is solved with the answer's need, without what was played before and broke an SLO, and
+not played, so these are what the program says.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def binding_limits(
     sign = -1 if goal == "accuracy" else 1
     found: list[BindingLimit] = []
     unknown: list[str] = []
-    with_all = _solve(case, ChoiceLimits(choice.need), lambda: case.rated, goal)
+    refuted = tuple(case.player.refuted)
+    with_all = _solve(case, ChoiceLimits(choice.need, refuted=refuted), lambda: case.rated, goal)
     for what, limits, rate in _relaxed(case, choice):
         answer = _solve(case, limits, rate, goal)
         if answer is None or with_all is None:
@@ -76,7 +78,8 @@ def _relaxed(
     case: RatedRequest, choice: MachineChoice
 ) -> Iterator[tuple[str, ChoiceLimits, _Rated]]:
     """Each limit, and what the program is asked without it, of options that are rated then."""
-    request, limits = case.request, ChoiceLimits(choice.need)
+    request = case.request
+    limits = ChoiceLimits(choice.need, refuted=tuple(case.player.refuted))
     for k, served in enumerate(request.classes):
         if served.least_accuracy > min(each.accuracy for each in request.variants):
             what = f"accuracy of at least {served.least_accuracy:g} for {served.name}"

@@ -1,8 +1,11 @@
 """One choice, from a program or a rule, that keeps the SLO when it is played.
 
-What is picked for a need is played. Where a class breaks its SLO, its need grows by `_STEP`, above
-its load, and it is picked again. So the answer is the best one for the need with which the SLO
-holds, and the bound is that of the first need, without any margin.
+What is picked for a need is played. Where a class breaks its SLO with its replicas, whoever picks
+may know that and picks something else for the same need: so each choice that would be better than
+the answer has been played and broke, and the bound is of all that hold. What is left after so many
+tries, or is picked by a rule that does not know, gets a margin: the need of the class grows by
+`_STEP`, above its load, and it is picked again. Then the answer is the best one for the need with
+which the SLO holds, and the bound is that of the last program without any margin.
 """
 
 from __future__ import annotations
@@ -86,9 +89,15 @@ class MachineChoice:
 
 
 def find_choice(
-    case: RatedRequest, pick: Callable[[Need], ProgramAnswer], goal: str, need: Need | None = None
+    case: RatedRequest,
+    pick: Callable[[Need], ProgramAnswer],
+    goal: str,
+    need: Need | None = None,
+    again: int = 0,
 ) -> MachineChoice:
     """What `pick` gives for the least need with which every class keeps its SLO.
+
+    It is asked `again` so many times for the same need: it knows what broke.
 
     Raises
     ------
@@ -97,19 +106,21 @@ def find_choice(
     """
     asked = list(need or full_need(case.request))
     bound, broken = math.nan, list[int]()
-    for _ in range(_TRIES):
+    for tried in range(_TRIES + again):
         try:
             answer = pick(tuple(asked))
         except InfeasibleError as error:
             if not broken:
                 raise
+            if tried <= again:
+                raise _nothing_holds(case.request, broken, proven=error.proven) from error
             raise _without_room(case.request, broken, asked) from error
-        bound = answer.bound if math.isnan(bound) else bound
+        bound = answer.bound if math.isnan(bound) or tried <= again else bound
         played = case.player.play(answer.replicas)
         broken = [each.served for each in played if not each.holds]
         if not broken:
             return describe_choice(case.request, answer, bound, goal, tuple(asked), played)
-        for k in broken:
+        for k in broken if tried >= again else []:
             asked[k] = math.ceil(asked[k] * _STEP)
     raise InfeasibleError(
         f"class {_names(case.request, broken)}: the SLO breaks in the simulation of every "
@@ -119,6 +130,18 @@ def find_choice(
 
 def _names(request: ChoiceRequest, classes: Sequence[int]) -> str:
     return ", ".join(repr(request.classes[k].name) for k in classes)
+
+
+def _nothing_holds(
+    request: ChoiceRequest, broken: Sequence[int], *, proven: bool
+) -> InfeasibleError:
+    """All that carries the load was played."""
+    return InfeasibleError(
+        f"class {_names(request, broken)}: the SLO breaks in the simulation of every choice that "
+        "carries the load; raise 'available' or the budget, relax the SLO, or let requests arrive "
+        "for longer",
+        proven=proven,
+    )
 
 
 def _without_room(
