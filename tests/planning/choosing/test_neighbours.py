@@ -106,7 +106,7 @@ def test_the_bound_is_of_all_that_was_not_seen_to_break(remembers: bool) -> None
     own = [each for each in case.rated if each.option.name in carried]
     assert len(own) == len(carried)
     rerated = tuple(replace(each, capacity=carried[each.option.name]) for each in own)
-    case = replace(case, rated=rerated)
+    case = replace(case, rated=rerated, cut=())
     case = replace(case, player=_Unlucky(case, remembers=remembers))
     front, whole = find_front(case, "price")
     choice, _ = settle(case, best_choice(case, "price"), front)

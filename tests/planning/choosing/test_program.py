@@ -116,6 +116,11 @@ def test_forty_random_questions_have_the_answer_of_brute_force(first: int) -> No
     assert sum(check_question(random_question(seed)) for seed in range(first, first + 10)) >= 5
 
 
+def test_what_was_cut_is_an_option_again_where_its_rival_broke() -> None:
+    """Its replicas broke when they were played, and nothing was said to hold."""
+    assert check_question(random_question(5077))
+
+
 def test_a_cut_option_is_below_what_cuts_it() -> None:
     case = rate(question((load("a", 120.0, 0.06), load("b", 60.0, 0.3))))
     assert case.cut

@@ -53,7 +53,7 @@ def binding_limits(
     found: list[BindingLimit] = []
     unknown: list[str] = []
     refuted = tuple(case.player.refuted)
-    with_all = _solve(case, ChoiceLimits(choice.need, refuted=refuted), lambda: case.rated, goal)
+    with_all = _solve(case, ChoiceLimits(choice.need, refuted=refuted), lambda: case.known, goal)
     for what, limits, rate in _relaxed(case, choice):
         answer = _solve(case, limits, rate, goal)
         if answer is None or with_all is None:
@@ -83,13 +83,13 @@ def _relaxed(
     for k, served in enumerate(request.classes):
         if served.least_accuracy > min(each.accuracy for each in request.variants):
             what = f"accuracy of at least {served.least_accuracy:g} for {served.name}"
-            yield what, replace(limits, without_floor=frozenset({k})), lambda: case.rated
+            yield what, replace(limits, without_floor=frozenset({k})), lambda: case.known
     for machine in request.machines:
         more = {machine.name: machine.available + 1}
         what = f"{machine.available} x {machine.name}"
-        yield what, replace(limits, available=more), lambda: case.rated
+        yield what, replace(limits, available=more), lambda: case.known
     if request.budget != SpendingLimit():
-        yield "budget", replace(limits, spending=False), lambda: case.rated
+        yield "budget", replace(limits, spending=False), lambda: case.known
     for k in range(len(request.classes)):
         what = f"SLO of {request.classes[k].name} (twice as long)"
         yield what, limits, partial(_longer, case, k)
@@ -102,4 +102,4 @@ def _longer(case: RatedRequest, k: int) -> tuple[RatedOption, ...]:
     slo = tuple(replace(limit, seconds=_LONGER * limit.seconds) for limit in served.slo)
     classes = tuple(replace(e, slo=slo) if i == k else e for i, e in enumerate(request.classes))
     anew, _ = rate_options(replace(request, classes=classes), case.planned, {k}, case.options.ends)
-    return (*(each for each in case.rated if each.served != k), *anew)
+    return (*(each for each in case.known if each.served != k), *anew)

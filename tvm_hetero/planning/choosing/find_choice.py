@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.arrivals import UNITS
@@ -28,6 +28,7 @@ from tvm_hetero.planning.choosing.program import (
     money,
     unit_of,
 )
+from tvm_hetero.planning.choosing.rate import capacity_of
 from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.choosing.request import ChoiceRequest
 from tvm_hetero.solvers import Options
@@ -40,7 +41,12 @@ Need = tuple[int, ...]
 
 @dataclass(frozen=True)
 class RatedRequest:
-    """A question with all that is known of its options."""
+    """A question with all that is known of its options.
+
+    Whatever uses an option that was cut can use the one that dominates it: but only as long as that
+    is not ruled out. So where replicas were played and broke an SLO, what one of them dominates is
+    in the program again (`known`).
+    """
 
     request: ChoiceRequest
     planned: tuple[ReplicaOption, ...]
@@ -48,6 +54,31 @@ class RatedRequest:
     cut: tuple[CutOption, ...]
     player: ChoicePlayer
     options: Options
+    _again: dict[CutOption, RatedOption] = field(default_factory=dict)
+
+    @property
+    def known(self) -> tuple[RatedOption, ...]:
+        """The options of the program: `rated`, and those that are back."""
+        broken = {each for pool in self.player.refuted for each, _ in pool}
+        dominant = {(each.served, each.option.name) for each in broken}
+        back = []
+        more = True
+        while more:  # what was cut may have cut others before
+            found = [
+                cut for cut in self.cut
+                if cut not in back and (cut.served, cut.by.option.name) in dominant
+            ]  # fmt: skip
+            dominant |= {(cut.served, cut.option.name) for cut in found}
+            back += found
+            more = bool(found)
+        return (*self.rated, *(each for each in map(self._rate, back) if each.capacity))
+
+    def _rate(self, cut: CutOption) -> RatedOption:
+        if cut not in self._again:
+            served, seconds = self.request.classes[cut.served], self.request.seconds
+            rated = capacity_of(cut.option, served, seconds, cut.most, self.options.ends)
+            self._again[cut] = RatedOption(cut.option, cut.served, *rated)
+        return self._again[cut]
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def _pick(case: RatedRequest, goal: str, limits: ChoiceLimits, need: Need) -> Pr
     """What the program says; infeasible with a reserve is no proof."""
     asked = replace(limits, need=need, refuted=tuple(case.player.refuted))
     try:
-        return solve_program(case.request, case.rated, asked, case.options, goal)
+        return solve_program(case.request, case.known, asked, case.options, goal)
     except InfeasibleError as error:
         if limits.reserve:
             raise InfeasibleError(str(error)) from error
@@ -111,7 +111,7 @@ def _walk(
             continue
         # With a margin, or none that helped: more accuracy may have been taken than was asked for.
         try:
-            first = solve_program(case.request, case.rated, at, case.options, cost)
+            first = solve_program(case.request, case.known, at, case.options, cost)
         except InfeasibleError:
             return found, None, whole  # nothing is more accurate
         except SolverError:
@@ -136,7 +136,7 @@ def _best_points(case: RatedRequest, limits: ChoiceLimits, least: int) -> int | 
     """The best accuracy there is, as the program counts it; None: there is none from `least` on."""
     above = replace(limits, least_mean=least)
     try:
-        best = solve_program(case.request, case.rated, above, case.options, "accuracy")
+        best = solve_program(case.request, case.known, above, case.options, "accuracy")
     except InfeasibleError:
         return None
     except SolverError:
