@@ -27,6 +27,7 @@ from tvm_hetero.solvers import Options
 # most of what it answers that is claimed: which is what it carries where the SLO holds with that.
 _MORE, _MOST = 1.25, 0.95
 _PROMPTS, _OUTPUTS = 64, 160
+_ROUNDS = 2
 _PLAN = Options(0.1, deadline=120.0, gap=0.01)
 
 
@@ -110,7 +111,12 @@ def most_carried(option: ReplicaOption, case: DecoderCase) -> float:
 def carried(
     option: ReplicaOption, asked: Callable[[float, float], RequestClass], count: int
 ) -> float:
-    """Requests a second that a machine takes within the SLO, rated by so many; 0 if not few."""
+    """Requests a second that a machine takes within the SLO, rated by so many; 0 if not few.
+
+    By twice as many as it has slots at least: with fewer its slots are never full.
+    """
+    slots = option.service.groups * option.service.batch
+    count = max(count, _ROUNDS * slots)
     rate = _MORE * steady_rate(option, asked(count, 1.0))
     seconds = count / rate
     share, _ = capacity_of(option, asked(rate, seconds), seconds, int(UNITS * _MOST / _MORE))
