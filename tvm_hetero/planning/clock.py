@@ -7,7 +7,7 @@ first of its queue whose resources are all free. Queues are in the order in whic
 (what is furthest behind first), within a batch in the order of its route. Nothing is interrupted.
 
 A decoder's machine is rated by a million legs, so what a leg takes and needs is looked up once for
-all batches with the same elements on the same route (`_Way`), and resources are numbers here.
+all batches with the same elements on the same route (`_Passage`), and resources are numbers here.
 
 Why not SimPy, which is well kept: its resources are taken one by one, and a hop between two devices
 without copy engines needs both at the same moment; that and the order of queues would have to be
@@ -26,7 +26,7 @@ from tvm_hetero.problem.objective import Resource
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
+class _Passage:
     """A route with some elements on it: what each leg takes, s, and what it needs.
 
     A leg without elements takes and needs nothing. `first` are those that wait for no other.
@@ -43,7 +43,7 @@ class _Batch:
 
     __slots__ = ("done", "left", "number", "waits", "way")
 
-    def __init__(self, number: int, way: _Way, done: Callable[[], None]) -> None:
+    def __init__(self, number: int, way: _Passage, done: Callable[[], None]) -> None:
         self.number, self.way, self.done = number, way, done
         self.waits = list(way.route.waits)
         self.left = len(self.waits)
@@ -76,7 +76,7 @@ class Clock:
         self._queues: list[list[_Waiting]] = [[] for _ in self._names]
         self._events: list[_Event] = []
         self._made, self._batches = 0, 0
-        self._ways: dict[tuple[int, frozenset[int]], _Way] = {}
+        self._ways: dict[tuple[int, frozenset[int]], _Passage] = {}
 
     @property
     def busy(self) -> dict[Resource, float]:
@@ -104,13 +104,13 @@ class Clock:
             elif action is not None:
                 action()
 
-    def _way(self, route: Route, there: frozenset[int]) -> _Way:
+    def _way(self, route: Route, there: frozenset[int]) -> _Passage:
         """The way of such a batch, made once; it holds its route, whose address is the key."""
         key = (id(route), there)
         if key not in self._ways:
             number = {name: i for i, name in enumerate(self._names)}
             counts = [len(leg.elements & there) for leg in route.legs]
-            self._ways[key] = _Way(
+            self._ways[key] = _Passage(
                 route,
                 tuple(route.seconds(i, count) for i, count in enumerate(counts)),
                 tuple(
