@@ -137,6 +137,16 @@ def test_what_broke_when_it_was_played_is_no_answer_of_the_program_again() -> No
     assert prices == sorted(prices) and prices[0] < prices[-1]
 
 
+def test_one_more_of_what_is_enough_is_a_choice_where_enough_of_it_broke() -> None:
+    case = rated(question((load("a", 60.0, 0.3),), available=(6, 0)))
+    rows = [each for each in case.rated if each.option.variant.name == "small"]
+    best = max(rows, key=lambda each: each.capacity)
+    enough = -(-UNITS // best.capacity)
+    limits = ChoiceLimits((UNITS,), refuted=(((best, enough),),))
+    answer = solve_program(case.request, (best,), limits, case.options, "price")
+    assert answer.replicas == ((best, enough + 1),)
+
+
 def test_where_every_choice_was_played_and_broke_that_is_a_proof() -> None:
     case = rated(question((load("a", 20.0, 0.3),), available=(1, 0)))
     case = replace(case, player=_Unlucky(case, remembers=True, always=True))

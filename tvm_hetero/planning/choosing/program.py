@@ -177,7 +177,9 @@ class _ChoiceProgram:
         return self.limits.available.get(name, own)
 
     def _most(self, rated: RatedOption) -> int:
+        """What is enough, and one more for whatever broke: of more some were cheaper and enough."""
         enough = -(-self.limits.need[rated.served] // rated.capacity)
+        enough += sum(pool[0][0].served == rated.served for pool in self.limits.refuted)
         return min(self._available(rated.option.machine.name), enough)
 
     def _carry(self, k: int) -> None:
