@@ -24,8 +24,8 @@ from tvm_hetero.planning.choosing.format import keep_devices
 from tvm_hetero.planning.requests import Lengths, ServiceRequest
 
 _SERVERS = {"T4": "t4x4", "L4": "l4x4", "A100": "a100x8", "H100": "h100x8"}
-# Tokens and other small things have room beside a GPU, layers have not.
-_HOST_ROOM = 2**20
+# Logits of a batch and other small things have room beside a GPU, layers have not.
+_HOST_ROOM = 2**24
 _AVAILABLE = 200
 _CONTEXT = 2048
 PROMPT, OUTPUT = Lengths("lognormal", 69.5, 1.2), Lengths("lognormal", 214.5, 0.9)
@@ -90,10 +90,10 @@ _RATES = (1.0, 4.0, 16.0)
 CASES = (
     DecoderCase("llama2-7b", (("T4", 2), *_SMALL), (8, 16), 0.120, _RATES),
     DecoderCase("llama2-7b", (("T4", 2), *_SMALL), (16,), 0.040, _RATES),
-    DecoderCase("llama2-13b", (("T4", 4), ("L4", 2), *_SMALL[1:]), (8,), 0.120, (1.0, 4.0)),
-    DecoderCase("llama2-70b", (("A100", 4), ("H100", 4)), (8,), 0.120, (1.0, 4.0)),
+    DecoderCase("llama2-13b", (("T4", 4), ("L4", 2), *_SMALL[1:]), (4, 8), 0.120, (1.0, 4.0)),
+    DecoderCase("llama2-70b", (("A100", 4), ("H100", 4)), (8, 16, 32), 0.120, _RATES),
     # Nothing is published of it; pipelines of eight take so long for a token.
-    DecoderCase("llama3-405b", (("A100", 8), ("H100", 8)), (4,), 0.400, (1.0,),
+    DecoderCase("llama3-405b", (("A100", 8), ("H100", 8)), (4, 8, 16), 0.400, (1.0, 4.0),
                 {"weights": "int8"}),
 )  # fmt: skip
 SMALL_CASE = DecoderCase(

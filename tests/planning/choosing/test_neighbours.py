@@ -28,6 +28,7 @@ from tvm_hetero.planning.choosing.program import (
     ChoiceLimits,
     ProgramAnswer,
     Replicas,
+    full_need,
     solve_program,
 )
 from tvm_hetero.report.planning.choice import binding_lines, choice_text, neighbour_lines
@@ -84,29 +85,35 @@ def test_what_costs_just_the_budget_may_be_spent(price: float) -> None:
 class _Unlucky:
     """A player in whose hands three small replicas break what they promised."""
 
-    def __init__(self, case: RatedRequest) -> None:
-        self.play_well = case.player.play
+    def __init__(self, case: RatedRequest, *, remembers: bool, always: bool = False) -> None:
+        self.play_well, self.remembers, self.always = case.player.play, remembers, always
+        self.refuted: list[Replicas] = []
 
     def play(self, replicas: Replicas) -> tuple[PlayedClass, ...]:
-        three = [n for rated, n in replicas if rated.option.variant.name == "small"] == [3]
+        three = self.always or [
+            n for rated, n in replicas if rated.option.variant.name == "small"
+        ] == [3]
+        if three and self.remembers:
+            self.refuted.append(replicas)
         return tuple(
             replace(played, holds=played.holds and not three) for played in self.play_well(replicas)
         )
 
 
-def test_the_first_bound_is_kept_where_its_choice_is_not_of_the_front() -> None:
+@pytest.mark.parametrize("remembers", [False, True])
+def test_the_bound_is_of_all_that_was_not_seen_to_break(remembers: bool) -> None:
     """Three small ones are cheapest, and break; four cost more than what is more accurate."""
     case = rated(question((load("a", 60.0, 0.3),), available=(6, 3)))
     carried = {"small on slow, batches of 4": 34_000, "large on fast, batches of 4": 100_000}
     own = [each for each in case.rated if each.option.name in carried]
     assert len(own) == len(carried)
     rerated = tuple(replace(each, capacity=carried[each.option.name]) for each in own)
-    case = replace(case, rated=rerated)
-    case = replace(case, player=_Unlucky(case))
+    case = replace(case, rated=rerated, cut=())
+    case = replace(case, player=_Unlucky(case, remembers=remembers))
     front, whole = find_front(case, "price")
     choice, _ = settle(case, best_choice(case, "price"), front)
-    assert whole and choice.price == 3.5 and choice.bound == 3.0
-    assert not is_cheapest(case.request, choice, front, whole=whole)
+    assert whole and choice.price == 3.5 and choice.bound == (3.5 if remembers else 3.0)
+    assert is_cheapest(case.request, choice, front, whole=whole) == remembers
 
 
 def test_nothing_binds_where_the_program_has_less_than_the_answer_anyway() -> None:
@@ -114,6 +121,38 @@ def test_nothing_binds_where_the_program_has_less_than_the_answer_anyway() -> No
     honest = best_choice(case, "price")
     dear = replace(honest, price=9.0, value=9.0)  # as if the honest one broke when it was played
     assert binding_limits(case, honest, "price") == binding_limits(case, dear, "price") == ((), ())
+
+
+def test_what_broke_when_it_was_played_is_no_answer_of_the_program_again() -> None:
+    case = rated(question((load("a", 150.0, 0.3), load("b", 20.0, 0.3))))
+    seen: list[Replicas] = []
+    prices: list[int] = []
+    while len(seen) < 8:
+        limits = ChoiceLimits(full_need(case.request), refuted=tuple(seen))
+        answer = solve_program(case.request, case.rated, limits, case.options, "price")
+        pool = tuple(row for row in answer.replicas if row[0].served == 0)
+        assert set(pool) not in [set(each) for each in seen]
+        prices.append(answer.value)
+        seen.append(pool)
+    assert prices == sorted(prices) and prices[0] < prices[-1]
+
+
+def test_one_more_of_what_is_enough_is_a_choice_where_enough_of_it_broke() -> None:
+    case = rated(question((load("a", 60.0, 0.3),), available=(6, 0)))
+    rows = [each for each in case.rated if each.option.variant.name == "small"]
+    best = max(rows, key=lambda each: each.capacity)
+    enough = -(-UNITS // best.capacity)
+    limits = ChoiceLimits((UNITS,), refuted=(((best, enough),),))
+    answer = solve_program(case.request, (best,), limits, case.options, "price")
+    assert answer.replicas == ((best, enough + 1),)
+
+
+def test_where_every_choice_was_played_and_broke_that_is_a_proof() -> None:
+    case = rated(question((load("a", 20.0, 0.3),), available=(1, 0)))
+    case = replace(case, player=_Unlucky(case, remembers=True, always=True))
+    with pytest.raises(InfeasibleError) as no:
+        best_choice(case, "price")
+    assert no.value.proven
 
 
 def test_a_more_accurate_choice_is_excluded_only_with_a_proof() -> None:

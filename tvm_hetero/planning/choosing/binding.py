@@ -5,7 +5,8 @@
     budget       there is none
     SLO          a class's limits are twice as long; what each option carries is simulated anew
 
-The program is solved with the answer's need and not played, so these are what the program says.
+The program is solved with the answer's need, without what was played before and broke an SLO, and
+not played, so these are what the program says.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def binding_limits(
     sign = -1 if goal == "accuracy" else 1
     found: list[BindingLimit] = []
     unknown: list[str] = []
-    with_all = _solve(case, ChoiceLimits(choice.need), lambda: case.rated, goal)
+    refuted = tuple(case.player.refuted)
+    with_all = _solve(case, ChoiceLimits(choice.need, refuted=refuted), lambda: case.known, goal)
     for what, limits, rate in _relaxed(case, choice):
         answer = _solve(case, limits, rate, goal)
         if answer is None or with_all is None:
@@ -76,17 +78,18 @@ def _relaxed(
     case: RatedRequest, choice: MachineChoice
 ) -> Iterator[tuple[str, ChoiceLimits, _Rated]]:
     """Each limit, and what the program is asked without it, of options that are rated then."""
-    request, limits = case.request, ChoiceLimits(choice.need)
+    request = case.request
+    limits = ChoiceLimits(choice.need, refuted=tuple(case.player.refuted))
     for k, served in enumerate(request.classes):
         if served.least_accuracy > min(each.accuracy for each in request.variants):
             what = f"accuracy of at least {served.least_accuracy:g} for {served.name}"
-            yield what, replace(limits, without_floor=frozenset({k})), lambda: case.rated
+            yield what, replace(limits, without_floor=frozenset({k})), lambda: case.known
     for machine in request.machines:
         more = {machine.name: machine.available + 1}
         what = f"{machine.available} x {machine.name}"
-        yield what, replace(limits, available=more), lambda: case.rated
+        yield what, replace(limits, available=more), lambda: case.known
     if request.budget != SpendingLimit():
-        yield "budget", replace(limits, spending=False), lambda: case.rated
+        yield "budget", replace(limits, spending=False), lambda: case.known
     for k in range(len(request.classes)):
         what = f"SLO of {request.classes[k].name} (twice as long)"
         yield what, limits, partial(_longer, case, k)
@@ -99,4 +102,4 @@ def _longer(case: RatedRequest, k: int) -> tuple[RatedOption, ...]:
     slo = tuple(replace(limit, seconds=_LONGER * limit.seconds) for limit in served.slo)
     classes = tuple(replace(e, slo=slo) if i == k else e for i, e in enumerate(request.classes))
     anew, _ = rate_options(replace(request, classes=classes), case.planned, {k}, case.options.ends)
-    return (*(each for each in case.rated if each.served != k), *anew)
+    return (*(each for each in case.known if each.served != k), *anew)

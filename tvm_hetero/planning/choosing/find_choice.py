@@ -1,15 +1,18 @@
 """One choice, from a program or a rule, that keeps the SLO when it is played.
 
-What is picked for a need is played. Where a class breaks its SLO, its need grows by `_STEP`, above
-its load, and it is picked again. So the answer is the best one for the need with which the SLO
-holds, and the bound is that of the first need, without any margin.
+What is picked for a need is played. Where a class breaks its SLO with its replicas, whoever picks
+may know that and picks something else for the same need: so each choice that would be better than
+the answer has been played and broke, and the bound is of all that hold. What is left after so many
+tries, or is picked by a rule that does not know, gets a margin: the need of the class grows by
+`_STEP`, above its load, and it is picked again. Then the answer is the best one for the need with
+which the SLO holds, and the bound is that of the last program without any margin.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.arrivals import UNITS
@@ -25,6 +28,7 @@ from tvm_hetero.planning.choosing.program import (
     money,
     unit_of,
 )
+from tvm_hetero.planning.choosing.rate import capacity_of
 from tvm_hetero.planning.choosing.replica_plan import ReplicaOption
 from tvm_hetero.planning.choosing.request import ChoiceRequest
 from tvm_hetero.solvers import Options
@@ -37,7 +41,12 @@ Need = tuple[int, ...]
 
 @dataclass(frozen=True)
 class RatedRequest:
-    """A question with all that is known of its options."""
+    """A question with all that is known of its options.
+
+    Whatever uses an option that was cut can use the one that dominates it: but only as long as that
+    is not ruled out. So where replicas were played and broke an SLO, what one of them dominates is
+    in the program again (`known`).
+    """
 
     request: ChoiceRequest
     planned: tuple[ReplicaOption, ...]
@@ -45,6 +54,31 @@ class RatedRequest:
     cut: tuple[CutOption, ...]
     player: ChoicePlayer
     options: Options
+    _again: dict[CutOption, RatedOption] = field(default_factory=dict)
+
+    @property
+    def known(self) -> tuple[RatedOption, ...]:
+        """The options of the program: `rated`, and those that are back."""
+        broken = {each for pool in self.player.refuted for each, _ in pool}
+        dominant = {(each.served, each.option.name) for each in broken}
+        back = []
+        more = True
+        while more:  # what was cut may have cut others before
+            found = [
+                cut for cut in self.cut
+                if cut not in back and (cut.served, cut.by.option.name) in dominant
+            ]  # fmt: skip
+            dominant |= {(cut.served, cut.option.name) for cut in found}
+            back += found
+            more = bool(found)
+        return (*self.rated, *(each for each in map(self._rate, back) if each.capacity))
+
+    def _rate(self, cut: CutOption) -> RatedOption:
+        if cut not in self._again:
+            served, seconds = self.request.classes[cut.served], self.request.seconds
+            rated = capacity_of(cut.option, served, seconds, cut.most, self.options.ends)
+            self._again[cut] = RatedOption(cut.option, cut.served, *rated)
+        return self._again[cut]
 
 
 @dataclass(frozen=True)
@@ -86,9 +120,15 @@ class MachineChoice:
 
 
 def find_choice(
-    case: RatedRequest, pick: Callable[[Need], ProgramAnswer], goal: str, need: Need | None = None
+    case: RatedRequest,
+    pick: Callable[[Need], ProgramAnswer],
+    goal: str,
+    need: Need | None = None,
+    again: int = 0,
 ) -> MachineChoice:
     """What `pick` gives for the least need with which every class keeps its SLO.
+
+    It is asked `again` so many times for the same need: it knows what broke.
 
     Raises
     ------
@@ -97,19 +137,21 @@ def find_choice(
     """
     asked = list(need or full_need(case.request))
     bound, broken = math.nan, list[int]()
-    for _ in range(_TRIES):
+    for tried in range(_TRIES + again):
         try:
             answer = pick(tuple(asked))
         except InfeasibleError as error:
             if not broken:
                 raise
+            if tried <= again:
+                raise _nothing_holds(case.request, broken, proven=error.proven) from error
             raise _without_room(case.request, broken, asked) from error
-        bound = answer.bound if math.isnan(bound) else bound
+        bound = answer.bound if math.isnan(bound) or tried <= again else bound
         played = case.player.play(answer.replicas)
         broken = [each.served for each in played if not each.holds]
         if not broken:
             return describe_choice(case.request, answer, bound, goal, tuple(asked), played)
-        for k in broken:
+        for k in broken if tried >= again else []:
             asked[k] = math.ceil(asked[k] * _STEP)
     raise InfeasibleError(
         f"class {_names(case.request, broken)}: the SLO breaks in the simulation of every "
@@ -119,6 +161,18 @@ def find_choice(
 
 def _names(request: ChoiceRequest, classes: Sequence[int]) -> str:
     return ", ".join(repr(request.classes[k].name) for k in classes)
+
+
+def _nothing_holds(
+    request: ChoiceRequest, broken: Sequence[int], *, proven: bool
+) -> InfeasibleError:
+    """All that carries the load was played."""
+    return InfeasibleError(
+        f"class {_names(request, broken)}: the SLO breaks in the simulation of every choice that "
+        "carries the load; raise 'available' or the budget, relax the SLO, or let requests arrive "
+        "for longer",
+        proven=proven,
+    )
 
 
 def _without_room(

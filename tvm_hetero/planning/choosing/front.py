@@ -34,6 +34,8 @@ from tvm_hetero.planning.choosing.program import (
 _WALK = 40
 # Choices that draw more than the budget when they are played.
 _TRIES = 8
+# Choices that broke an SLO when they were played, and are ruled out before a margin is asked for.
+_RULED_OUT = 20
 _BETWEEN = 16
 
 
@@ -54,7 +56,7 @@ def best_choice(case: RatedRequest, goal: str, limits: ChoiceLimits | None = Non
     most = case.request.budget.watts if given.spending else None
     bound = math.nan
     for _ in range(_TRIES):
-        choice = find_choice(case, partial(_pick, case, goal, given), goal, given.need)
+        choice = find_choice(case, partial(_pick, case, goal, given), goal, given.need, _RULED_OUT)
         bound = choice.bound if math.isnan(bound) else bound
         if most is None or choice.watts <= most:
             return replace(choice, bound=bound)
@@ -67,9 +69,9 @@ def best_choice(case: RatedRequest, goal: str, limits: ChoiceLimits | None = Non
 
 def _pick(case: RatedRequest, goal: str, limits: ChoiceLimits, need: Need) -> ProgramAnswer:
     """What the program says; infeasible with a reserve is no proof."""
-    asked = replace(limits, need=need)
+    asked = replace(limits, need=need, refuted=tuple(case.player.refuted))
     try:
-        return solve_program(case.request, case.rated, asked, case.options, goal)
+        return solve_program(case.request, case.known, asked, case.options, goal)
     except InfeasibleError as error:
         if limits.reserve:
             raise InfeasibleError(str(error)) from error
@@ -109,7 +111,7 @@ def _walk(
             continue
         # With a margin, or none that helped: more accuracy may have been taken than was asked for.
         try:
-            first = solve_program(case.request, case.rated, at, case.options, cost)
+            first = solve_program(case.request, case.known, at, case.options, cost)
         except InfeasibleError:
             return found, None, whole  # nothing is more accurate
         except SolverError:
@@ -134,7 +136,7 @@ def _best_points(case: RatedRequest, limits: ChoiceLimits, least: int) -> int | 
     """The best accuracy there is, as the program counts it; None: there is none from `least` on."""
     above = replace(limits, least_mean=least)
     try:
-        best = solve_program(case.request, case.rated, above, case.options, "accuracy")
+        best = solve_program(case.request, case.known, above, case.options, "accuracy")
     except InfeasibleError:
         return None
     except SolverError:

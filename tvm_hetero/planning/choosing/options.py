@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tvm_hetero.errors import InfeasibleError, UsageError
+from tvm_hetero.planning.choosing.decoder_ways import plan_ways
 from tvm_hetero.planning.choosing.levels import at_levels
 from tvm_hetero.planning.choosing.rate import capacity_of, most_share
 from tvm_hetero.planning.choosing.replica_plan import (
     ReplicaOption,
     idle_watts,
     is_decoder,
-    plan_replica,
     price_of,
 )
 from tvm_hetero.planning.choosing.request import ChoiceRequest, RequestClass
@@ -114,7 +114,7 @@ def plan_options(
     SolverError
         If `options.ends` has passed.
     """
-    found = []
+    found: list[ReplicaOption] = []
     for variant in request.variants:
         for machine in (way for offer in request.machines for way in at_levels(offer)):
             if tell is not None:
@@ -124,7 +124,7 @@ def plan_options(
                     options.ends, "choose", f"before {variant.name} on {machine.label} is planned"
                 )
                 try:
-                    found.append(plan_replica(variant, machine, batch, options))
+                    found += plan_ways(variant, machine, batch, options)
                 except InfeasibleError as error:
                     last = error
     if not found:

@@ -54,10 +54,16 @@ _Pool = tuple[tuple[RatedOption, int], ...]
 
 
 class ChoicePlayer:
-    """Plays choices of one question; a class with the same replicas is played once."""
+    """Plays choices of one question; a class with the same replicas is played once.
+
+    Attributes
+    ----------
+    refuted : all replicas of a class with which it broke its SLO, each once.
+    """
 
     def __init__(self, request: ChoiceRequest, ends: Deadline | None = None) -> None:
         self.request, self.ends = request, ends
+        self.refuted: list[Replicas] = []
         self._rates: dict[tuple[int, str], float] = {}
         self._known: dict[tuple[int, tuple[tuple[str, int, int], ...]], PlayedClass] = {}
 
@@ -78,6 +84,8 @@ class ChoicePlayer:
         key = (k, tuple((rated.option.name, rated.capacity, n) for rated, n in pool))
         if key not in self._known:
             self._known[key] = self._play(k, pool)
+            if not self._known[key].holds:
+                self.refuted.append(pool)
         return self._known[key]
 
     def _play(self, k: int, pool: _Pool) -> PlayedClass:

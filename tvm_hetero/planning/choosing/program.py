@@ -7,6 +7,7 @@
                 sum over k, o on m of  y[k,o] <= available(m)                        -> `_limits`
                 prices and watts within the budget                                   -> `_limits`
                 sum over k, v of  w(k) a(v) z[k,v] >= accuracy    for the front      -> `_limits`
+                y[k,.] is none of those that broke k's SLO when they were played -> `_rule_out`
 
 w(k) is the number of a class's requests, a(v) a variant's accuracy: their sum over the number of
 all requests is the mean accuracy of an answer. For the goal accuracy that is what is maximised. Of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _MOST_SUM = 2**62
 MONEY, MILLIWATT, POINTS = 1_000_000, 1_000, 10_000
+Replicas = tuple[tuple[RatedOption, int], ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class ChoiceLimits:
     available : machines by name, where another number than the question's.
     without_floor : classes whose least accuracy does not hold; spending : whether the budget does;
         reserve : of its watts, in parts of `MILLIWATT`, that are not to be used.
+    refuted : replicas of a class, all that it has, with which its SLO broke in a simulation.
     """
 
     need: tuple[int, ...]
@@ -60,6 +63,7 @@ class ChoiceLimits:
     without_floor: frozenset[int] = frozenset()
     spending: bool = True
     reserve: int = 0
+    refuted: tuple[Replicas, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,9 +147,6 @@ def solve_program(
     return ProgramAnswer(replicas, sign * value, sign * bound)
 
 
-Replicas = tuple[tuple[RatedOption, int], ...]
-
-
 class _ChoiceProgram:
     """The model of the head of this file, and its variables."""
 
@@ -164,6 +165,8 @@ class _ChoiceProgram:
         for k in range(len(request.classes)):
             self._carry(k)
         self._limits()
+        for pool in limits.refuted:
+            self._rule_out(dict(pool))
 
     def _is_allowed(self, rated: RatedOption) -> bool:
         floor = self.request.classes[rated.served].least_accuracy
@@ -174,7 +177,9 @@ class _ChoiceProgram:
         return self.limits.available.get(name, own)
 
     def _most(self, rated: RatedOption) -> int:
+        """What is enough, and one more for whatever broke: of more some were cheaper and enough."""
         enough = -(-self.limits.need[rated.served] // rated.capacity)
+        enough += sum(pool[0][0].served == rated.served for pool in self.limits.refuted)
         return min(self._available(rated.option.machine.name), enough)
 
     def _carry(self, k: int) -> None:
@@ -197,6 +202,24 @@ class _ChoiceProgram:
             self.model.add(self.y[i] <= self.most[i] * chosen)
         carried = sum(self.rated[i].capacity * self.y[i] for i in own)
         self.model.add(carried >= self.limits.need[k])
+
+    def _rule_out(self, pool: dict[RatedOption, int]) -> None:
+        """Some number of the class's replicas is another one; options that are not here have 0."""
+        if not set(pool) <= set(self.rated):
+            return
+        served = next(iter(pool)).served
+        others = []
+        for y, each, most in zip(self.y, self.rated, self.most, strict=True):
+            count = pool.get(each, 0)
+            if each.served != served:
+                continue
+            if count > 0:
+                others.append(self.model.new_bool_var(""))
+                self.model.add(y < count).only_enforce_if(others[-1])
+            if count < most:
+                others.append(self.model.new_bool_var(""))
+                self.model.add(y > count).only_enforce_if(others[-1])
+        self.model.add_bool_or(others)
 
     def _limits(self) -> None:
         """Machines that can be had, the budget, and the least mean accuracy."""

@@ -19,8 +19,9 @@ Let a limit say that q % of the requests are done within S. Those arrive within 
 within D + S after the first one came; a batch with one of them takes L(n) <= S; batches of one
 replica follow each other. With theta = max n / L(n) over n with L(n) <= S, at most (D + S) theta
 requests are in time, whatever the dispatcher does, and so at most (D + S) theta / (q / 100) are
-asked. An option whose bound is below what another one of the same variant and machine was shown to
-carry is dominated, and not simulated: see `tvm_hetero.planning.choosing.options`.
+asked. A decoder's bound is what it can go on answering, which takes one simulation. An option whose
+bound is below what another one of the same variant and machine was shown to carry is dominated, and
+not simulated: see `tvm_hetero.planning.choosing.options`.
 """
 
 from __future__ import annotations
@@ -120,9 +121,10 @@ def mean_watts(
 
 
 def most_share(option: ReplicaOption, served: RequestClass, seconds: float) -> int:
-    """What c(k, o) is at most (see the head of this file), in `UNITS`; UNITS for a decoder."""
+    """What c(k, o) is at most (see the head of this file), in `UNITS`."""
+    steady = steady_share(steady_rate(option, served), served, seconds)
     if not option.seconds:
-        return UNITS
+        return steady
     requests = served.requests
     length = requests[-1].arrival - requests[0].arrival
     fewest = math.inf
@@ -131,7 +133,6 @@ def most_share(option: ReplicaOption, served: RequestClass, seconds: float) -> i
         rates = [n / s if s else math.inf for n, s in batches]
         in_time = (length + limit.seconds) * max(rates, default=0.0)
         fewest = min(fewest, in_time * 100 / limit.percentile)
-    steady = steady_share(steady_rate(option, served), served, seconds)
     count = int(min(fewest, len(requests)) * (1 + 1e-9))
     if count >= len(requests):
         return steady

@@ -17,11 +17,8 @@ from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
 from tvm_hetero.planning.choosing.request import MachineOffer, ModelVariant
 from tvm_hetero.planning.clock import Clock
-from tvm_hetero.planning.decoder_plan import DecoderRequest
-from tvm_hetero.planning.decoding import plan_decoder
 from tvm_hetero.planning.route import Route, in_order, make_route
 from tvm_hetero.planning.service import Service
-from tvm_hetero.planning.services import context_of, service_of
 from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.graph import TaskGraph
 from tvm_hetero.problem.model import Problem
@@ -36,7 +33,6 @@ from tvm_hetero.zoo.language import decoder
 from tvm_hetero.zoo.work_graph import HALF, SINGLE, WorkGraph
 
 _WIDTHS = {"float32": SINGLE, "float16": HALF}
-_CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -50,6 +46,7 @@ class ReplicaOption:
     seconds : L(n) of n = 0 ... `batch` elements; empty for a decoder.
     joules : above idling, of such a batch; empty for a decoder, or where watts are not known.
     context : tokens of a decoder's caches; 0 of a network.
+    way : how a decoder's layers lie, where it is planned in several ways.
     """
 
     variant: ModelVariant
@@ -60,11 +57,13 @@ class ReplicaOption:
     seconds: tuple[float, ...] = ()
     joules: tuple[float, ...] = ()
     context: int = 0
+    way: str = ""
 
     @property
     def name(self) -> str:
-        """``resnet50 on t4, batches of 16``."""
-        return f"{self.variant.name} on {self.machine.label}, batches of {self.batch}"
+        """``resnet50 on t4, batches of 16``, or ``..., 5 in flight in stages``."""
+        flight = f", {self.service.groups} in flight {self.way}".rstrip() if self.context else ""
+        return f"{self.variant.name} on {self.machine.label}, batches of {self.batch}{flight}"
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -81,7 +80,7 @@ def is_decoder(variant: ModelVariant) -> bool:
 def plan_replica(
     variant: ModelVariant, machine: MachineOffer, batch: int, options: Options
 ) -> ReplicaOption:
-    """Plan a replica.
+    """Plan a replica of a network (decoders: `tvm_hetero.planning.choosing.decoder_ways`).
 
     Raises
     ------
@@ -93,8 +92,6 @@ def plan_replica(
     SolverError
         If no plan was found in the time.
     """
-    if is_decoder(variant):
-        return _plan_decoder(variant, machine, batch, options)
     problem = problem_of(variant, machine, batch)
     plan = solve(merge_batch(problem, batch), "auto", options)
     route = batch_route(problem, plan)
@@ -239,20 +236,3 @@ def price_of(machine: MachineOffer) -> float | None:
     prices = [device.price for device in machine.platform.devices]
     known = [price for price in prices if price is not None]
     return math.fsum(known) if len(known) == len(prices) else None
-
-
-def _plan_decoder(
-    variant: ModelVariant, machine: MachineOffer, batch: int, options: Options
-) -> ReplicaOption:
-    if variant.precision != "float16":
-        raise UsageError(
-            f"variant {variant.name!r}: decoders of the zoo compute in float16, got "
-            f"{variant.precision}; the format of weights is a parameter, weights: int8"
-        )
-    asked = DecoderRequest(
-        variant.model, machine.platform, "throughput", batch, parameters=variant.parameters
-    )
-    plan = plan_decoder(asked, options)
-    context = context_of(asked)
-    service = service_of(plan, min(_CHUNK, context))
-    return ReplicaOption(variant, machine, batch, service, plan.schedule, context=context)
