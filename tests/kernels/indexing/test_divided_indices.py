@@ -147,13 +147,30 @@ def test_one_value_is_read_as_well(first: int) -> None:
 
 @pytest.mark.parametrize(
     ("first", "step", "hides"),
-    [(0, 1, False), (0, 2, False), (1, 1, True), (23, -1, True), (23, -3, True)],
+    [(0, 1, False), (0, 2, False), (1, 1, False), (23, -1, True), (23, -3, True)],
 )
-def test_only_what_is_shifted_or_counts_down_is_hidden(first: int, step: int, hides: bool) -> None:
+def test_of_a_flat_tensor_only_what_counts_down_is_hidden(
+    first: int, step: int, hides: bool
+) -> None:
     func = taken_apart([2, 3, 4], first, step, 8)
     hidden = hide_divided_indices(func)
     assert ("reinterpret" in hidden.script()) == hides
     assert hides or hidden.same_as(func)
+
+
+@pytest.mark.parametrize(
+    ("indices", "hides"),
+    [
+        (lambda i: ((i + 3) // 4, (i + 3) % 4), False),
+        (lambda i: ((i + 5) // 4 % 2, i % 4), True),
+        (lambda i: ((i % 9 + 3) // 9, 0), True),
+        (lambda i: (i // 4, (i + 8) % 4), False),  # a whole number of fours: no shift at all
+    ],
+)
+def test_unlike_shifts_are_hidden(indices: Callable[[Any], tuple[Any, Any]], hides: bool) -> None:
+    x = te.placeholder((8, 4), "float32", "x")
+    func = te.create_prim_func([x, te.compute((15,), lambda i: x[indices(i)])])
+    assert ("reinterpret" in hide_divided_indices(func).script()) == hides
 
 
 def test_what_is_whole_once_loops_are_split_is_not_hidden() -> None:
