@@ -23,6 +23,7 @@ from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.policies.exchange import BatchingShares
+from tvm_hetero.serve.scheduling.policies.load_window import LoadKind
 from tvm_hetero.serve.scheduling.policies.options import WaitingQuery
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
@@ -43,7 +44,7 @@ class Accordion(BatchingShares):
             self.pressure.idle(now - self._seen_at)
             self._receive_alone(query, now)
         elif query.deadline == math.inf and not self._dated:
-            self._count(query, self._work(query))
+            self._count(query, self._load(query))
             self._accept_undated(query)
         else:
             self._reserve_all(now)
@@ -52,8 +53,9 @@ class Accordion(BatchingShares):
     def _receive_alone(self, query: Query, now: float) -> None:
         """As `_receive_beside` comes to where all places are free: the answer needs no calendar."""
         shares = self._shares(query)
-        work = self._work(query, shares)
-        self._count(query, work)
+        load = self._load(query, shares)
+        self._count(query, load)
+        work = self.profile.typical_work(*load)
         if self._outweighs(query, work):
             return
         if query.deadline == math.inf:
@@ -76,8 +78,9 @@ class Accordion(BatchingShares):
     def _receive_beside(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
         shares = self._shares(query)
-        work = self._work(query, shares)
-        self._count(query, work)
+        load = self._load(query, shares)
+        self._count(query, load)
+        work = self.profile.typical_work(*load)
         if self._outweighs(query, work):
             return
         found = place(query, shares, calendar, now, self._guard(query, work))
@@ -97,8 +100,8 @@ class Accordion(BatchingShares):
             else:
                 self._refuse_late(query, calendar, now)
 
-    def _count(self, query: Query, work: float) -> None:
-        self.pressure.arrive(work, query.priority, due=query.deadline < math.inf)
+    def _count(self, query: Query, load: LoadKind) -> None:
+        self.pressure.arrive(load, query.priority, due=query.deadline < math.inf)
 
     def _hope(self, query: Query, calendar: PlaceCalendar, now: float) -> Reservation | None:
         """Where it is typically in time, though not nine times of ten; on all that it can have.
@@ -189,7 +192,7 @@ class Accordion(BatchingShares):
 
     def turned_away(self, query: Query, refusal: RefuseQuery) -> None:
         """As after an arrival that was refused."""
-        self._count(query, self._work(query))
+        self._count(query, self._load(query))
         self._note_refused(query, refusal)
 
     def _note_refused(self, query: Query, refusal: RefuseQuery) -> None:

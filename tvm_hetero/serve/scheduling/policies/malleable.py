@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
+from tvm_hetero.serve.scheduling.policies.load_window import ALIKE, LoadKind
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
 from tvm_hetero.serve.scheduling.policies.pressure import Pressure
 from tvm_hetero.serve.scheduling.policies.reservations import (
@@ -47,7 +48,7 @@ class MalleableShares(Scheduler):
         super().__init__(profile, places)
         self.options = options or AccordionOptions()
         self.most = min(self.options.most or places, places, profile.places)
-        self.pressure = Pressure(places)
+        self.pressure = Pressure(places, profile)
         self._waiting: dict[int, WaitingQuery] = {}
         self._seen_at = 0.0  # when the last event was
 
@@ -248,14 +249,21 @@ class MalleableShares(Scheduler):
 
     # ------------------------------------------------------------------ what is known
 
-    def _work(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> float:
-        """Place-seconds of its least share; of one without deadline the fewest, because a decoder
-        has only one share on which it runs at all. `shares` are its own, if they are known."""
+    def _load(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> LoadKind:
+        """As what a query counts: on its least share; without deadline on that with the fewest
+        place-seconds, because a decoder has only one on which it runs at all. `shares` are its own,
+        if they are known."""
         shares = self._shares(query) if shares is None else shares
         if query.deadline == math.inf:
-            return min(each.places * each.seconds for each in shares)
-        enough = (s.places * s.seconds for s in shares if s.seconds + s.margin <= query.slo)
-        return next(enough, shares[0].seconds)
+            share = min(shares, key=lambda each: each.places * each.seconds).places
+        else:
+            enough = (each.places for each in shares if each.seconds + each.margin <= query.slo)
+            share = next(enough, shares[0].places)
+        return LoadKind(query.model, query.items, share)
+
+    def _work(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> float:
+        """Place-seconds of a query."""
+        return self.profile.typical_work(*self._load(query, shares))
 
     def _patience(self, query: Query) -> float:
         """The SLO of a query; of one without deadline, for how long it waits as a low one."""
@@ -277,7 +285,7 @@ class MalleableShares(Scheduler):
         """
         pressure = self.pressure
         light = pressure.mean_work if query.deadline < math.inf else pressure.mean_lost
-        return int(self.options.guard and work > light)
+        return int(self.options.guard and work > light * ALIKE)
 
     def _calendar(self, now: float) -> PlaceCalendar:
         """What is free beside all that runs and is reserved."""

@@ -1,6 +1,7 @@
 """What Accordion learns of a stream: which queries are lost, and what a place-second is worth.
 
-Every query counts as one, however much it takes. A heavy one that is accepted may keep several
+Every query counts as one, however much it takes, and takes what one of its kind does by what is
+known now (`load_window`). A heavy one that is accepted may keep several
 lighter ones out, of which that costs more. Of the last `_WINDOW` arrivals, for a query of w
 place-seconds:
 
@@ -28,9 +29,9 @@ widened; one less after `_CALM` arrivals without, but never none.
 from __future__ import annotations
 
 import math
-from collections import deque
-from dataclasses import dataclass
 
+from tvm_hetero.serve.scheduling.policies.load_window import ALIKE, Load, LoadWindow
+from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority
 
 _WINDOW = 256
@@ -40,37 +41,22 @@ _CALM = 256
 _IDLE = 0.25
 
 
-@dataclass
-class _SeenQuery:
-    """An arrival: with how many place-seconds, and whether it was refused for want of places."""
-
-    work: float
-    priority: Priority
-    due: bool
-    lost: bool = False
-
-
 class Pressure:
     """See the head of this file, for a pool of so many places."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, profile: ServiceProfile | None = None) -> None:
         self._places = places
         self._most = places - 1
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
-        self._sum = 0.0
-        self._lost: list[float] = [0, 0.0]  # how many of those seen were, and their work
-        self._due = 0  # how many of those seen have a deadline
         self._idle = 0.0  # seconds of an idle pool that have made nobody forgotten yet
-        self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
+        self._seen = LoadWindow(profile)
 
-    def arrive(self, work: float, priority: Priority, *, due: bool) -> None:
+    def arrive(self, load: Load, priority: Priority, *, due: bool) -> None:
         """A query has come; `due`: it has a deadline."""
         if len(self._seen) == _WINDOW:
-            self._forget_oldest()
-        self._seen.append(_SeenQuery(work, priority, due))
-        self._sum += work
-        self._due += due
+            self._seen.forget_oldest()
+        self._seen.append(load, priority, due=due)
         self._stay_calm()
 
     def idle(self, seconds: float) -> None:
@@ -78,17 +64,10 @@ class Pressure:
         self._idle += _IDLE * seconds
         while self._seen and self._idle * self._places >= self.mean_work:
             self._idle -= self.mean_work / self._places
-            self._forget_oldest()
+            self._seen.forget_oldest()
             self._stay_calm()
         if not self._seen:
             self._idle = 0.0
-
-    def _forget_oldest(self) -> None:
-        oldest = self._seen.popleft()
-        self._due -= oldest.due
-        if oldest.lost:
-            self._count_lost(-1, oldest.work)
-        self._sum = self._sum - oldest.work if self._seen else 0.0
 
     def _stay_calm(self) -> None:
         self._calm += 1
@@ -103,38 +82,41 @@ class Pressure:
         ----------
         avoidable : whether others have been widened.
         """
-        self._seen[-1].lost = True
-        self._count_lost(1, self._seen[-1].work)
+        self._seen.lose_newest()
         if avoidable:
             self._calm = 0
             self.spare = min(self._most, self.spare + 1)
 
-    def _count_lost(self, count: int, work: float) -> None:
-        self._lost[0] += count
-        self._lost[1] += count * work
-
     @property
     def has_deadlines(self) -> bool:
         """Whether any of those seen has a deadline."""
-        return self._due > 0
+        return self._seen.due > 0
 
     @property
     def mean_lost(self) -> float:
         """Place-seconds of a lost query, in the mean; infinite if not two were lost."""
-        count, work = self._lost
-        return work / count if count > 1 else math.inf
+        return self._seen.mean_lost if self._seen.lost > 1 else math.inf
 
     @property
     def mean_work(self) -> float:
         """Place-seconds of a query, in the mean."""
-        return self._sum / max(1, len(self._seen))
+        return self._seen.mean
 
     def price(self, work: float, priority: Priority) -> float:
         """What a place-second is worth to lighter queries, in queries."""
-        rivals = [each for each in self._seen if each.priority <= priority]
-        lost = [each.work for each in rivals if each.lost and each.work < work]
-        if len(lost) < 2:
+        if self._seen.lost < 2:
             return 0.0
-        caution = min(_CAUTION, _RISE * len(lost) / len(rivals))
-        taken = sum(each.work for each in self._seen if not each.lost and each.work >= work)
-        return caution * min(len(lost) / (taken + work), len(lost) / sum(lost))
+        rivals = lost = 0
+        taken = lost_work = 0.0
+        for row, each, count in self._seen.rows():
+            is_lighter = each * ALIKE < work
+            if row.priority <= priority:
+                rivals += count
+                if row.lost and is_lighter:
+                    lost, lost_work = lost + count, lost_work + count * each
+            if not row.lost and not is_lighter:
+                taken += count * each
+        if lost < 2:
+            return 0.0
+        caution = min(_CAUTION, _RISE * lost / rivals)
+        return caution * min(lost / (taken + work), lost / lost_work)
