@@ -35,6 +35,7 @@ from tvm_hetero.serve.http.door_checks import (
     check_host,
     check_key,
     check_size,
+    told_length,
     too_large,
 )
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
@@ -43,6 +44,8 @@ from tvm_hetero.serve.models.served_model import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _SMALL_BODY = 1 << 14
+# A connection costs more than to throw away so many bytes, which the kernel does without copying.
+_SKIPPED = 4 << 20
 T = TypeVar("T")
 
 
@@ -56,6 +59,7 @@ class ApiHandler(AnswerWriter):
     arrived : when the headers were there, by `time.monotonic`.
     facts : what `read_head` made of the head.
     is_let_in : whether the door let it in when its head was there.
+    skips_body : whether it was refused there, and the connection goes on behind its body.
     """
 
     permission: ClassVar[Permission] = Permission.KEY
@@ -81,6 +85,7 @@ class ApiHandler(AnswerWriter):
         self.body: bytes | bytearray = bytearray()
         self.facts: Any = None
         self.is_let_in = False
+        self.skips_body = False
         self._work: asyncio.Task[Any] | None = None
         self._is_gone = False
         self._given_up: BaseException | None = None
@@ -147,14 +152,16 @@ class ApiHandler(AnswerWriter):
     def prepare(self) -> None:
         """Refuse before the body comes.
 
-        Where there is none, or a small one, or it is here, it is let in first: a refusal before the
-        end of a request costs the client its connection.
+        Where there is none, or a small one, or it is here, it is let in first. Of a larger one the
+        refusal does not wait; what comes of it is thrown away (`DoorStream.skip`), if that is less
+        than a new connection would cost.
         """
         try:
             self._pass_door()
             self.is_let_in = True
         except (HeteroError, HTTPError) as error:
             if not self._has_small_body():
+                self.skips_body = self._may_skip()
                 raise
             self._refused = error
 
@@ -260,7 +267,7 @@ class ApiHandler(AnswerWriter):
             self.set_header(REASON_HEADER, fault.reason)
         if fault.status == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", ", ".join(self.methods))
-        if self.context.draining or self._is_coming:
+        if self.context.draining or (self._is_coming and not self.skips_body):
             self.set_header("Connection", "close")
         self.answer(self.fault_body(fault), fault.status)
 
@@ -291,6 +298,15 @@ class ApiHandler(AnswerWriter):
         length = headers.get("Content-Length", "0")
         here = self._connection.stream._read_buffer_size
         return length.isdecimal() and len(length) < 9 and int(length) <= max(_SMALL_BODY, here)
+
+    def _may_skip(self) -> bool:
+        """Whether the length of the body is told, and small enough."""
+        headers = self.request.headers
+        length = headers.get("Content-Length", "")
+        is_told = length.isascii() and length.isdecimal() and "Transfer-Encoding" not in headers
+        # Who expects to be told to go on may send the body after a refusal, or may not.
+        is_sure = is_told and "Expect" not in headers and self._keeps_alive()
+        return is_sure and told_length(headers) <= _SKIPPED and not self.context.draining
 
     async def _complete(self, work: Awaitable[None]) -> None:
         try:
