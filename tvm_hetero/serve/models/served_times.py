@@ -45,8 +45,3 @@ class ServedTimes(ModelTimes):
     def margin(self, items: int, places: int) -> float:
         """As `ModelTimes.margin`."""
         return self._single.margin(items, places) if items == 1 else super().margin(items, places)
-
-    @property
-    def version(self) -> int:
-        """As `ModelTimes.version`, of the kind of plans that changed last."""
-        return max(self._single.version, super().version)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import count
 from typing import NamedTuple
 
 from tvm_hetero.errors import UsageError
@@ -44,8 +43,6 @@ _WRONG = 100.0
 # Quantiles are rounded to this share of themselves, so that cached rows outlive most samples.
 _GRAIN = 1e-3
 
-_VERSIONS = count()
-
 # A cell: what is measured, items (0 where they do not matter) and places.
 _CellKey = tuple[int, int]
 
@@ -67,7 +64,6 @@ class ModelTimes:
                 "expected for 1, 2, ... places a fill and a period, 0 < period <= fill, and a "
                 f"switch of at least 0 s; got {list(predicted)} and {switch}"
             )
-        self._version = next(_VERSIONS)
         self.predicted = tuple(predicted)
         self.switch = switch
         self._samples: dict[_CellKey, SlidingWindow] = {}
@@ -139,13 +135,7 @@ class ModelTimes:
                 kept[key] = new
                 self._change()
 
-    @property
-    def version(self) -> int:
-        """Greater than before, and than any other's, when what is predicted has changed."""
-        return self._version
-
     def _change(self) -> None:
-        self._version = next(_VERSIONS)
         self._ratio = self._median_ratio() if self._values else 1.0
         self._rows.clear()
         self._useful.clear()
@@ -243,14 +233,6 @@ class ServiceProfile:
                 f"{len(times.predicted)}"
             )
         self._models[model] = times
-
-    def __contains__(self, model: str) -> bool:
-        return model in self._models
-
-    @property
-    def version(self) -> int:
-        """Another one when what is predicted of any model has changed."""
-        return max((times.version for times in self._models.values()), default=-1)
 
     def remove(self, model: str) -> None:
         """Forget a model."""

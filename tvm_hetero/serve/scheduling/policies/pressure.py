@@ -1,9 +1,10 @@
 """What Accordion learns of a stream: which queries are lost, and what a place-second is worth.
 
-Every query counts as one, however much it takes, and takes what one of its kind does by what is
-known now (`load_window`). A heavy one that is accepted may keep several
-lighter ones out, of which that costs more. Of the last `_WINDOW` arrivals, for a query of w
-place-seconds:
+Every query counts as one, however much it takes. A heavy one that is accepted may keep several
+lighter ones out, of which that costs more. Queries of one kind (a model, items, a share) are as
+heavy as each other: what was predicted of those that came before has moved since, as measured times
+do, and half of them would be lighter for no other reason. Of the last `_WINDOW` arrivals, for a
+query of w place-seconds:
 
     lost     queries lighter than w that were refused for want of places, at least two
     taken    place-seconds of queries at least as heavy that were not
@@ -28,10 +29,10 @@ widened; one less after `_CALM` arrivals without, but never none.
 
 from __future__ import annotations
 
-import math
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from tvm_hetero.serve.scheduling.policies.load_window import ALIKE, Load, LoadWindow
-from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority
 
 _WINDOW = 256
@@ -39,24 +40,68 @@ _CAUTION = 2.0
 _RISE = 16.0
 _CALM = 256
 _IDLE = 0.25
+_ROUNDED = 1e-9  # the share of a sum that may be none but rounding
+
+
+class LoadKind(NamedTuple):
+    """Queries of so many items for a model, on so many places."""
+
+    model: str
+    items: int
+    share: int
+
+
+class Load(NamedTuple):
+    """Place-seconds of a query, as predicted when it is weighed; None is a kind like no other."""
+
+    kind: LoadKind | None
+    work: float
+
+
+class _Sum(NamedTuple):
+    """So many queries, and their place-seconds."""
+
+    many: int = 0
+    work: float = 0.0
+
+    def changed(self, count: int, work: float) -> _Sum:
+        """With so many more (or less) of that work; nothing of nobody, whatever was rounded."""
+        left = self.many + count
+        return _Sum(left, self.work + count * work if left else 0.0)
+
+
+@dataclass
+class _SeenQuery:
+    """An arrival, and whether it was refused for want of places."""
+
+    load: Load
+    priority: Priority
+    due: bool
+    lost: bool = False
 
 
 class Pressure:
     """See the head of this file, for a pool of so many places."""
 
-    def __init__(self, places: int, profile: ServiceProfile | None = None) -> None:
+    def __init__(self, places: int) -> None:
         self._places = places
         self._most = places - 1
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
+        self._all, self._lost = _Sum(), _Sum()
+        self._all_of: defaultdict[LoadKind | None, _Sum] = defaultdict(_Sum)
+        self._lost_of: defaultdict[LoadKind | None, _Sum] = defaultdict(_Sum)
+        self._due = 0  # how many of those seen have a deadline
         self._idle = 0.0  # seconds of an idle pool that have made nobody forgotten yet
-        self._seen = LoadWindow(profile)
+        self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
     def arrive(self, load: Load, priority: Priority, *, due: bool) -> None:
         """A query has come; `due`: it has a deadline."""
         if len(self._seen) == _WINDOW:
-            self._seen.forget_oldest()
-        self._seen.append(load, priority, due=due)
+            self._forget_oldest()
+        self._seen.append(_SeenQuery(load, priority, due))
+        self._count_seen(1, load)
+        self._due += due
         self._stay_calm()
 
     def idle(self, seconds: float) -> None:
@@ -64,10 +109,17 @@ class Pressure:
         self._idle += _IDLE * seconds
         while self._seen and self._idle * self._places >= self.mean_work:
             self._idle -= self.mean_work / self._places
-            self._seen.forget_oldest()
+            self._forget_oldest()
             self._stay_calm()
         if not self._seen:
             self._idle = 0.0
+
+    def _forget_oldest(self) -> None:
+        oldest = self._seen.popleft()
+        self._due -= oldest.due
+        if oldest.lost:
+            self._count_lost(-1, oldest.load)
+        self._count_seen(-1, oldest.load)
 
     def _stay_calm(self) -> None:
         self._calm += 1
@@ -82,41 +134,62 @@ class Pressure:
         ----------
         avoidable : whether others have been widened.
         """
-        self._seen.lose_newest()
+        self._seen[-1].lost = True
+        self._count_lost(1, self._seen[-1].load)
         if avoidable:
             self._calm = 0
             self.spare = min(self._most, self.spare + 1)
 
+    def _count_seen(self, count: int, load: Load) -> None:
+        self._all = self._all.changed(count, load.work)
+        _change(self._all_of, count, load)
+
+    def _count_lost(self, count: int, load: Load) -> None:
+        self._lost = self._lost.changed(count, load.work)
+        _change(self._lost_of, count, load)
+
     @property
     def has_deadlines(self) -> bool:
         """Whether any of those seen has a deadline."""
-        return self._seen.due > 0
-
-    @property
-    def mean_lost(self) -> float:
-        """Place-seconds of a lost query, in the mean; infinite if not two were lost."""
-        return self._seen.mean_lost if self._seen.lost > 1 else math.inf
+        return self._due > 0
 
     @property
     def mean_work(self) -> float:
         """Place-seconds of a query, in the mean."""
-        return self._seen.mean
+        return self._all.work / max(1, self._all.many)
 
-    def price(self, work: float, priority: Priority) -> float:
+    def is_heavy(self, load: Load) -> bool:
+        """Whether it takes more than the mean of those seen."""
+        return _is_above(load, self._all, self._all_of.get(load.kind, _Sum()))
+
+    def outweighs_lost(self, load: Load) -> bool:
+        """Whether it takes more than the mean of those that were lost, if at least two were."""
+        if self._lost.many < 2:
+            return False
+        return _is_above(load, self._lost, self._lost_of.get(load.kind, _Sum()))
+
+    def price(self, load: Load, priority: Priority) -> float:
         """What a place-second is worth to lighter queries, in queries."""
-        if self._seen.lost < 2:
+        rivals = [each for each in self._seen if each.priority <= priority]
+        lost = [each.load.work for each in rivals if each.lost and _is_lighter(each.load, load)]
+        if len(lost) < 2:
             return 0.0
-        rivals = lost = 0
-        taken = lost_work = 0.0
-        for row, each, count in self._seen.rows():
-            is_lighter = each * ALIKE < work
-            if row.priority <= priority:
-                rivals += count
-                if row.lost and is_lighter:
-                    lost, lost_work = lost + count, lost_work + count * each
-            if not row.lost and not is_lighter:
-                taken += count * each
-        if lost < 2:
-            return 0.0
-        caution = min(_CAUTION, _RISE * lost / rivals)
-        return caution * min(lost / (taken + work), lost / lost_work)
+        caution = min(_CAUTION, _RISE * len(lost) / len(rivals))
+        heavy = (s.load for s in self._seen if not s.lost and not _is_lighter(s.load, load))
+        taken = sum(each.work for each in heavy)
+        return caution * min(len(lost) / (taken + load.work), len(lost) / sum(lost))
+
+
+def _is_lighter(seen: Load, load: Load) -> bool:
+    return seen.work < load.work and (seen.kind is None or seen.kind != load.kind)
+
+
+def _is_above(load: Load, every: _Sum, own: _Sum) -> bool:
+    """Whether it is above the mean of those seen, if those of its kind take what it does."""
+    return load.work * (every.many - own.many) > every.work - own.work + _ROUNDED * every.work
+
+
+def _change(sums: defaultdict[LoadKind | None, _Sum], count: int, load: Load) -> None:
+    sums[load.kind] = sums[load.kind].changed(count, load.work)
+    if not sums[load.kind].many:
+        del sums[load.kind]

@@ -7,7 +7,7 @@ import pytest
 from tests.serve.scheduling.streams import refusals_of, starts_of
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
-from tvm_hetero.serve.scheduling.policies.load_window import LoadKind, LoadWindow
+from tvm_hetero.serve.scheduling.policies.pressure import Load, LoadKind, Pressure
 from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query
 
@@ -55,26 +55,29 @@ def test_who_is_as_heavy_as_those_who_were_refused_keeps_no_lighter_ones_out(dri
     assert not refusals_of(policy.arrive(Query(2, "a", 1, 1.0, 3.0), 1.0))
 
 
-def test_a_window_weighs_by_what_is_known_now_and_by_what_was_known_last() -> None:
-    light, heavy = ModelTimes([Pace(1.0, 1.0)]), ModelTimes([Pace(3.0, 3.0)])
-    profile = ServiceProfile({"light": light, "heavy": heavy})
-    window = LoadWindow(profile)
-    for model in ("light", "heavy", "heavy"):
-        window.append(LoadKind(model, 1, 1), LOW, due=True)
-    window.lose_newest()
-    window.append(5.0, HIGH, due=False)
-    assert window.mean == pytest.approx((1 + 3 + 3 + 5) / 4)
-    assert window.mean_lost == pytest.approx(3.0) and (window.lost, window.due) == (1, 3)
-    _measure(heavy, 4.0)
-    assert window.mean == pytest.approx((1 + 4 + 4 + 5) / 4)
-    assert window.mean_lost == pytest.approx(4.0)
-    profile.remove("heavy")  # unloaded, while its queries are remembered
-    assert window.mean_lost == pytest.approx(4.0)
-    assert sorted((work, count) for _, work, count in window.rows()) == [
-        (1.0, 1), (4.0, 1), (4.0, 1), (5.0, 1),
-    ]  # fmt: skip
-    for _ in range(4):
-        window.forget_oldest()
-    assert len(window) == window.lost == window.due == 0
-    assert window.mean == window.mean_lost == 0.0 and not list(window.rows())
-    assert not window._works  # nothing is kept of kinds that are forgotten
+def test_sums_of_what_is_forgotten_are_forgotten() -> None:
+    pressure, light, heavy = Pressure(2), LoadKind("light", 1, 1), LoadKind("heavy", 1, 1)
+    for turn in range(1000):
+        for kind in (light, heavy):
+            pressure.arrive(Load(kind, 0.1 + 1e-3 * (turn % 7)), LOW, due=True)
+            if turn % 3 == 0:
+                pressure.lose(avoidable=False)
+    assert sum(each.many for each in pressure._all_of.values()) == pressure._all.many == 256
+    lost = [each.load.work for each in pressure._seen if each.lost]
+    assert sum(each.many for each in pressure._lost_of.values()) == len(lost)
+    assert pressure._lost.work == pytest.approx(sum(lost))
+    pressure.idle(1e6)
+    assert not pressure._seen and not pressure._all_of and not pressure._lost_of
+    assert pressure._all == pressure._lost == (0, 0.0)
+
+
+@pytest.mark.parametrize("work", [1.5, 3.0])
+def test_who_is_heavier_than_lost_ones_of_another_kind_is_so_in_spite_of_its_own(
+    work: float,
+) -> None:
+    pressure, own = Pressure(2), LoadKind("own", 1, 1)
+    for number in range(10):
+        pressure.arrive(Load(own if number else LoadKind("other", 1, 1), 2.0), HIGH, due=True)
+        pressure.lose(avoidable=False)
+    assert pressure.outweighs_lost(Load(own, work)) == (work > 2.0)
+    assert pressure.is_heavy(Load(own, work)) == (work > 2.0)
