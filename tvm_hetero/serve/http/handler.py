@@ -35,7 +35,7 @@ from tvm_hetero.serve.http.door_checks import (
     check_host,
     check_key,
     check_size,
-    told_length,
+    may_skip_body,
     too_large,
 )
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
@@ -44,8 +44,6 @@ from tvm_hetero.serve.models.served_model import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
 _SMALL_BODY = 1 << 14
-# A connection costs more than to throw away so many bytes, which the kernel does without copying.
-_SKIPPED = 4 << 20
 T = TypeVar("T")
 
 
@@ -161,7 +159,7 @@ class ApiHandler(AnswerWriter):
             self.is_let_in = True
         except (HeteroError, HTTPError) as error:
             if not self._has_small_body():
-                self.skips_body = self._may_skip()
+                self.skips_body = may_skip_body(self.request, self.context)
                 raise
             self._refused = error
 
@@ -298,15 +296,6 @@ class ApiHandler(AnswerWriter):
         length = headers.get("Content-Length", "0")
         here = self._connection.stream._read_buffer_size
         return length.isdecimal() and len(length) < 9 and int(length) <= max(_SMALL_BODY, here)
-
-    def _may_skip(self) -> bool:
-        """Whether the length of the body is told, and small enough."""
-        headers = self.request.headers
-        length = headers.get("Content-Length", "")
-        is_told = length.isascii() and length.isdecimal() and "Transfer-Encoding" not in headers
-        # Who expects to be told to go on may send the body after a refusal, or may not.
-        is_sure = is_told and "Expect" not in headers and self._keeps_alive()
-        return is_sure and told_length(headers) <= _SKIPPED and not self.context.draining
 
     async def _complete(self, work: Awaitable[None]) -> None:
         try:
