@@ -7,7 +7,7 @@ import pytest
 from tests.serve.scheduling.streams import refusals_of, starts_of
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
-from tvm_hetero.serve.scheduling.policies.pressure import Load, LoadKind, Pressure
+from tvm_hetero.serve.scheduling.policies.pressure import LoadKind, Pressure, QueryLoad
 from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query
 
@@ -59,7 +59,7 @@ def test_sums_of_what_is_forgotten_are_forgotten() -> None:
     pressure, light, heavy = Pressure(2), LoadKind("light", 1, 1), LoadKind("heavy", 1, 1)
     for turn in range(1000):
         for kind in (light, heavy):
-            pressure.arrive(Load(kind, 0.1 + 1e-3 * (turn % 7)), LOW, due=True)
+            pressure.arrive(QueryLoad(kind, 0.1 + 1e-3 * (turn % 7)), LOW, due=True)
             if turn % 3 == 0:
                 pressure.lose(avoidable=False)
     assert sum(each.many for each in pressure._all_of.values()) == pressure._all.many == 256
@@ -77,7 +77,7 @@ def test_who_is_heavier_than_lost_ones_of_another_kind_is_so_in_spite_of_its_own
 ) -> None:
     pressure, own = Pressure(2), LoadKind("own", 1, 1)
     for number in range(10):
-        pressure.arrive(Load(own if number else LoadKind("other", 1, 1), 2.0), HIGH, due=True)
+        pressure.arrive(QueryLoad(own if number else LoadKind("other", 1, 1), 2.0), HIGH, due=True)
         pressure.lose(avoidable=False)
-    assert pressure.outweighs_lost(Load(own, work)) == (work > 2.0)
-    assert pressure.is_heavy(Load(own, work)) == (work > 2.0)
+    assert pressure.outweighs_lost(QueryLoad(own, work)) == (work > 2.0)
+    assert pressure.is_heavy(QueryLoad(own, work)) == (work > 2.0)

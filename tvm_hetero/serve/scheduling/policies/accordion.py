@@ -24,7 +24,7 @@ from dataclasses import replace
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.policies.exchange import BatchingShares
 from tvm_hetero.serve.scheduling.policies.options import WaitingQuery
-from tvm_hetero.serve.scheduling.policies.pressure import Load
+from tvm_hetero.serve.scheduling.policies.pressure import QueryLoad
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
     place,
@@ -98,7 +98,7 @@ class Accordion(BatchingShares):
             else:
                 self._refuse_late(query, calendar, now)
 
-    def _count(self, query: Query, load: Load) -> None:
+    def _count(self, query: Query, load: QueryLoad) -> None:
         self.pressure.arrive(load, query.priority, due=query.deadline < math.inf)
 
     def _hope(self, query: Query, calendar: PlaceCalendar, now: float) -> Reservation | None:
@@ -109,7 +109,7 @@ class Accordion(BatchingShares):
         """
         return place(query, self._shares(query)[::-1], calendar, now, is_hope=True)
 
-    def _outweighs(self, query: Query, load: Load) -> bool:
+    def _outweighs(self, query: Query, load: QueryLoad) -> bool:
         """Refuse a query that would keep out lighter ones of which that costs more.
 
         One without deadline keeps nobody out: it waits.

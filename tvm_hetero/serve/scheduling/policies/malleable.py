@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
-from tvm_hetero.serve.scheduling.policies.pressure import Load, LoadKind, Pressure
+from tvm_hetero.serve.scheduling.policies.pressure import LoadKind, Pressure, QueryLoad
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
     expected_end,
@@ -248,7 +248,7 @@ class MalleableShares(Scheduler):
 
     # ------------------------------------------------------------------ what is known
 
-    def _load(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> Load:
+    def _load(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> QueryLoad:
         """As what a query counts: on its least share; without deadline on that with the fewest
         place-seconds, because a decoder has only one on which it runs at all. `shares` are its own,
         if they are known."""
@@ -259,7 +259,7 @@ class MalleableShares(Scheduler):
             enough = (each.places for each in shares if each.seconds + each.margin <= query.slo)
             share = next(enough, shares[0].places)
         kind = LoadKind(query.model, query.items, share)
-        return Load(kind, self.profile.typical_work(*kind))
+        return QueryLoad(kind, self.profile.typical_work(*kind))
 
     def _patience(self, query: Query) -> float:
         """The SLO of a query; of one without deadline, for how long it waits as a low one."""
@@ -274,7 +274,7 @@ class MalleableShares(Scheduler):
     def _spare(self) -> int:
         return self.pressure.spare if self.options.spare is None else self.options.spare
 
-    def _guard(self, query: Query, load: Load) -> int:
+    def _guard(self, query: Query, load: QueryLoad) -> int:
         """Places that are to stay free beside a query that can wait: one, if it is a heavy one.
 
         One without deadline takes what there is as long as no lighter ones are lost for it.

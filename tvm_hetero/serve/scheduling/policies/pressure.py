@@ -51,30 +51,30 @@ class LoadKind(NamedTuple):
     share: int
 
 
-class Load(NamedTuple):
+class QueryLoad(NamedTuple):
     """Place-seconds of a query, as predicted when it is weighed; None is a kind like no other."""
 
     kind: LoadKind | None
     work: float
 
 
-class _Sum(NamedTuple):
+class _LoadSum(NamedTuple):
     """So many queries, and their place-seconds."""
 
     many: int = 0
     work: float = 0.0
 
-    def changed(self, count: int, work: float) -> _Sum:
+    def changed(self, count: int, work: float) -> _LoadSum:
         """With so many more (or less) of that work; nothing of nobody, whatever was rounded."""
         left = self.many + count
-        return _Sum(left, self.work + count * work if left else 0.0)
+        return _LoadSum(left, self.work + count * work if left else 0.0)
 
 
 @dataclass
 class _SeenQuery:
     """An arrival, and whether it was refused for want of places."""
 
-    load: Load
+    load: QueryLoad
     priority: Priority
     due: bool
     lost: bool = False
@@ -88,14 +88,14 @@ class Pressure:
         self._most = places - 1
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
-        self._all, self._lost = _Sum(), _Sum()
-        self._all_of: defaultdict[LoadKind | None, _Sum] = defaultdict(_Sum)
-        self._lost_of: defaultdict[LoadKind | None, _Sum] = defaultdict(_Sum)
+        self._all, self._lost = _LoadSum(), _LoadSum()
+        self._all_of: defaultdict[LoadKind | None, _LoadSum] = defaultdict(_LoadSum)
+        self._lost_of: defaultdict[LoadKind | None, _LoadSum] = defaultdict(_LoadSum)
         self._due = 0  # how many of those seen have a deadline
         self._idle = 0.0  # seconds of an idle pool that have made nobody forgotten yet
         self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
-    def arrive(self, load: Load, priority: Priority, *, due: bool) -> None:
+    def arrive(self, load: QueryLoad, priority: Priority, *, due: bool) -> None:
         """A query has come; `due`: it has a deadline."""
         if len(self._seen) == _WINDOW:
             self._forget_oldest()
@@ -140,11 +140,11 @@ class Pressure:
             self._calm = 0
             self.spare = min(self._most, self.spare + 1)
 
-    def _count_seen(self, count: int, load: Load) -> None:
+    def _count_seen(self, count: int, load: QueryLoad) -> None:
         self._all = self._all.changed(count, load.work)
         _change(self._all_of, count, load)
 
-    def _count_lost(self, count: int, load: Load) -> None:
+    def _count_lost(self, count: int, load: QueryLoad) -> None:
         self._lost = self._lost.changed(count, load.work)
         _change(self._lost_of, count, load)
 
@@ -158,17 +158,17 @@ class Pressure:
         """Place-seconds of a query, in the mean."""
         return self._all.work / max(1, self._all.many)
 
-    def is_heavy(self, load: Load) -> bool:
+    def is_heavy(self, load: QueryLoad) -> bool:
         """Whether it takes more than the mean of those seen."""
-        return _is_above(load, self._all, self._all_of.get(load.kind, _Sum()))
+        return _is_above(load, self._all, self._all_of.get(load.kind, _LoadSum()))
 
-    def outweighs_lost(self, load: Load) -> bool:
+    def outweighs_lost(self, load: QueryLoad) -> bool:
         """Whether it takes more than the mean of those that were lost, if at least two were."""
         if self._lost.many < 2:
             return False
-        return _is_above(load, self._lost, self._lost_of.get(load.kind, _Sum()))
+        return _is_above(load, self._lost, self._lost_of.get(load.kind, _LoadSum()))
 
-    def price(self, load: Load, priority: Priority) -> float:
+    def price(self, load: QueryLoad, priority: Priority) -> float:
         """What a place-second is worth to lighter queries, in queries."""
         rivals = [each for each in self._seen if each.priority <= priority]
         lost = [each.load.work for each in rivals if each.lost and _is_lighter(each.load, load)]
@@ -180,16 +180,16 @@ class Pressure:
         return caution * min(len(lost) / (taken + load.work), len(lost) / sum(lost))
 
 
-def _is_lighter(seen: Load, load: Load) -> bool:
+def _is_lighter(seen: QueryLoad, load: QueryLoad) -> bool:
     return seen.work < load.work and (seen.kind is None or seen.kind != load.kind)
 
 
-def _is_above(load: Load, every: _Sum, own: _Sum) -> bool:
+def _is_above(load: QueryLoad, every: _LoadSum, own: _LoadSum) -> bool:
     """Whether it is above the mean of those seen, if those of its kind take what it does."""
     return load.work * (every.many - own.many) > every.work - own.work + _ROUNDED * every.work
 
 
-def _change(sums: defaultdict[LoadKind | None, _Sum], count: int, load: Load) -> None:
+def _change(sums: defaultdict[LoadKind | None, _LoadSum], count: int, load: QueryLoad) -> None:
     sums[load.kind] = sums[load.kind].changed(count, load.work)
     if not sums[load.kind].many:
         del sums[load.kind]
