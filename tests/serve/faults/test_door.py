@@ -312,7 +312,7 @@ def test_a_small_refusal_keeps_the_connection_and_a_large_one_says_that_it_ends(
             reply = client.reply()
             assert reply.status == 404
             assert "connection" not in reply.headers
-        client.head("POST", "/nothing", f"Content-Length: {MEBIBYTE}")
+        client.head("POST", "/nothing", f"Content-Length: {4 * MEBIBYTE + 1}")
         assert client.reply().headers["connection"] == "close"
         assert client.is_ended()
 

@@ -9,7 +9,7 @@ from tests.serve.scheduling.streams import profile, starts_of
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
-from tvm_hetero.serve.scheduling.policies.pressure import Pressure
+from tvm_hetero.serve.scheduling.policies.pressure import Pressure, QueryLoad
 from tvm_hetero.serve.scheduling.policies.worthwhile import worthwhile_shares
 from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile, UsefulShare
 from tvm_hetero.serve.scheduling.query import Priority, Query
@@ -62,21 +62,21 @@ def test_who_comes_beside_others_waits_for_one_place_and_not_for_both() -> None:
 
 def test_a_query_of_several_elements_still_widens_for_it_gives_places_back() -> None:
     scheduler = Accordion(profile(4), 4, AccordionOptions(spare=0))
-    scheduler.pressure.arrive(0.1, Priority.LOW, due=True)
+    scheduler.pressure.arrive(QueryLoad(None, 0.1), Priority.LOW, due=True)
     assert starts_of(scheduler.arrive(Query(0, "a", 8, 0.0), 0.0)) == {0: 4}
 
 
 def test_an_idle_pool_forgets_an_overload_and_a_busy_one_does_not() -> None:
     pressure = Pressure(2)
     for _ in range(64):
-        pressure.arrive(0.1, Priority.LOW, due=True)
+        pressure.arrive(QueryLoad(None, 0.1), Priority.LOW, due=True)
         pressure.lose(avoidable=False)
-    before = pressure.price(1.0, Priority.LOW)
+    before = pressure.price(QueryLoad(None, 1.0), Priority.LOW)
     assert before > 1.0
     pressure.idle(1.0)  # in which the pool could have served twenty
-    assert pressure.price(1.0, Priority.LOW) > 1.0
+    assert pressure.price(QueryLoad(None, 1.0), Priority.LOW) > 1.0
     pressure.idle(60.0)
-    assert pressure.price(1.0, Priority.LOW) == 0.0 and not pressure.has_deadlines
+    assert pressure.price(QueryLoad(None, 1.0), Priority.LOW) == 0.0 and not pressure.has_deadlines
 
 
 def test_a_heavy_query_is_taken_on_idle_places_some_time_after_an_overload() -> None:

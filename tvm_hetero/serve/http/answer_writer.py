@@ -27,6 +27,7 @@ class AnswerWriter(RequestHandler):
     """The writing half of `ApiHandler`."""
 
     _is_coming = True  # whether the request's body is not all there yet
+    skips_body = False
 
     def __init__(self, application: Application, request: HTTPServerRequest, **given: Any) -> None:
         # As tornado's, without what templates of pages want.
@@ -84,7 +85,7 @@ class AnswerWriter(RequestHandler):
             for part in parts:
                 self._connection.write(part)  # type: ignore[arg-type]  # tornado takes views
             self.finish()
-        elif self._is_coming or not self._keeps_alive():
+        elif (self._is_coming and not self.skips_body) or not self._keeps_alive():
             self.finish(b"".join(parts))
         else:
             self._send_at_once(parts)
@@ -110,6 +111,7 @@ class AnswerWriter(RequestHandler):
         connection = self._connection
         connection.set_close_callback(None)
         connection.write(b"".join([*(line.encode("latin1") for line in lines), b"\r\n", *parts]))
+        connection._read_finished = True  # or would be closed, for what is skipped
         connection.finish()
         self._headers_written = self._finished = True
         self.on_finish()

@@ -7,7 +7,7 @@ method that awaits something, and a limit is a number that the server looks at o
 (`python -m benchmarks.serve_overhead`).
 
 A request that is answered while its body is still coming, refused at the door, ends its connection
-(`http.lingering`).
+(`http.lingering`) where the body is large or of no known length; else its body is thrown away.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tornado.httputil import (
 from tornado.web import Application
 
 from tvm_hetero.serve.http.context import ServeContext
+from tvm_hetero.serve.http.door_checks import told_length
 from tvm_hetero.serve.http.door_stream import DoorStream
 from tvm_hetero.serve.http.fast_lane import FastLane
 from tvm_hetero.serve.http.handler import ApiHandler
@@ -106,6 +107,8 @@ class DoorDelegate(HTTPMessageDelegate):
         handler.open(path)
         if handler.has_lane and handler.is_let_in:
             self._remember(request, handler)
+        if handler.skips_body:
+            self._skip_body(told_length(headers))
         if "Content-Length" in headers or "Transfer-Encoding" in headers:
             self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # ours is cheaper
             self._close_within(self._limits.body_seconds)
@@ -135,6 +138,12 @@ class DoorDelegate(HTTPMessageDelegate):
             if heads.is_wanted(head, request):
                 known = KnownHead(request, type(handler), handler.path_kwargs, handler.facts)
                 heads.keep(head, known)
+
+    def _skip_body(self, length: int) -> None:
+        """Let tornado wait for the end of a body that is refused, and read nothing of it."""
+        stream = self._stream
+        if isinstance(stream, DoorStream):
+            self._connection._read_body = lambda *_: stream.skip(length)  # type: ignore[method-assign, assignment]
 
     def _close_within(self, seconds: float) -> None:
         """How long the client may take for what it has to send next."""

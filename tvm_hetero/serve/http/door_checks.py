@@ -15,6 +15,8 @@ from tvm_hetero.serve.core.refusal import TOO_LARGE, AccessError, RefusedError
 from tvm_hetero.serve.http.context import ServeContext
 
 _MOST_DIGITS = 18  # of a length; of more than 4300 Python itself makes no number
+# A connection costs more than to throw away so many bytes, which the kernel does without copying.
+_SKIPPED = 4 << 20
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -77,6 +79,18 @@ def check_size(request: HTTPServerRequest, limit: int) -> None:
     size = told_length(request.headers)
     if size > limit:
         raise too_large("more" if size == sys.maxsize else f"{size} bytes, more", limit)
+
+
+def may_skip_body(request: HTTPServerRequest, context: ServeContext) -> bool:
+    """Whether the body of a refused request may be thrown away, and its connection go on: if its
+    length is told, and small enough."""
+    headers = request.headers
+    length, stays = headers.get("Content-Length", ""), headers.get("Connection", "keep-alive")
+    is_told = length.isascii() and length.isdecimal() and "Transfer-Encoding" not in headers
+    # Who expects to be told to go on may send the body after a refusal, or may not.
+    is_sure = is_told and "Expect" not in headers and stays.lower() == "keep-alive"
+    is_new = request.version == "HTTP/1.1" and not context.draining
+    return is_sure and is_new and told_length(headers) <= _SKIPPED
 
 
 def told_length(headers: Mapping[str, str]) -> int:

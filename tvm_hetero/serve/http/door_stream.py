@@ -19,6 +19,7 @@ from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, UnsatisfiableReadError
 
 from tvm_hetero.serve.core.limits import Limits
+from tvm_hetero.serve.http.discard import discard
 from tvm_hetero.serve.http.fast_lane import FastLane
 from tvm_hetero.serve.http.lingering import Lingering
 from tvm_hetero.serve.http.raw_answers import HEAD_TOO_LARGE, HEAD_TOO_SLOW, MALFORMED
@@ -53,6 +54,7 @@ class DoorStream(IOStream):
         self._lingers = True
         self._head: Awaitable[bytes] | None = None
         self._head_since: float | None = None
+        self._to_skip = 0  # bytes of a body that is refused
         self._sent, self._sent_before = 0, 0
         self._moved = time.monotonic()
         self._allowed = math.inf  # when the client has to have sent what it is to send
@@ -94,6 +96,36 @@ class DoorStream(IOStream):
     def reading(self) -> bool:
         """Whether tornado waits for something to read; not while the lane answers a request."""
         return not self._is_in_lane and super().reading()
+
+    def skip(self, count: int) -> Awaitable[bytes]:
+        """Throw away the next bytes, which nobody reads; done when all of them have come."""
+        here = min(count, self._read_buffer_size)
+        self._consume(here)
+        self._to_skip = count - here
+        skipped: Awaitable[bytes] = self._start_read()
+        self._skip_some()
+        if self._to_skip and not self.closed():
+            self._add_io_state(IOLoop.READ)
+        return skipped
+
+    def _skip_some(self) -> None:
+        """What is there of it; a connection that has ended is closed."""
+        try:
+            count = discard(self.socket, self._to_skip) if self._to_skip else None
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(error)
+            return
+        if count == 0:
+            self._lingers = False  # nothing more can come
+            self.close()
+            return
+        self._to_skip -= count or 0
+        if not self._to_skip:
+            skipped, self._read_future = self._read_future, None
+            assert skipped is not None, "it is awaited"
+            skipped.set_result(b"")
 
     def read_on(self) -> None:
         """The lane has answered: what came meanwhile is for tornado."""
@@ -214,6 +246,9 @@ class DoorStream(IOStream):
     def _handle_read(self) -> None:
         """Called by tornado when there is something to read; with what begins a head, the lane is
         asked first."""
+        if self._to_skip:
+            self._skip_some()
+            return
         lane = self.lane
         if lane is None or (not lane.is_busy and (self._read_buffer_size or not self._awaits_head)):
             super()._handle_read()

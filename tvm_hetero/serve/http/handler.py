@@ -35,6 +35,7 @@ from tvm_hetero.serve.http.door_checks import (
     check_host,
     check_key,
     check_size,
+    may_skip_body,
     too_large,
 )
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
@@ -56,6 +57,7 @@ class ApiHandler(AnswerWriter):
     arrived : when the headers were there, by `time.monotonic`.
     facts : what `read_head` made of the head.
     is_let_in : whether the door let it in when its head was there.
+    skips_body : whether it was refused there, and the connection goes on behind its body.
     """
 
     permission: ClassVar[Permission] = Permission.KEY
@@ -81,6 +83,7 @@ class ApiHandler(AnswerWriter):
         self.body: bytes | bytearray = bytearray()
         self.facts: Any = None
         self.is_let_in = False
+        self.skips_body = False
         self._work: asyncio.Task[Any] | None = None
         self._is_gone = False
         self._given_up: BaseException | None = None
@@ -147,14 +150,16 @@ class ApiHandler(AnswerWriter):
     def prepare(self) -> None:
         """Refuse before the body comes.
 
-        Where there is none, or a small one, or it is here, it is let in first: a refusal before the
-        end of a request costs the client its connection.
+        Where there is none, or a small one, or it is here, it is let in first. Of a larger one the
+        refusal does not wait; what comes of it is thrown away (`DoorStream.skip`), if that is less
+        than a new connection would cost.
         """
         try:
             self._pass_door()
             self.is_let_in = True
         except (HeteroError, HTTPError) as error:
             if not self._has_small_body():
+                self.skips_body = may_skip_body(self.request, self.context)
                 raise
             self._refused = error
 
@@ -260,7 +265,7 @@ class ApiHandler(AnswerWriter):
             self.set_header(REASON_HEADER, fault.reason)
         if fault.status == HTTPStatus.METHOD_NOT_ALLOWED:
             self.set_header("Allow", ", ".join(self.methods))
-        if self.context.draining or self._is_coming:
+        if self.context.draining or (self._is_coming and not self.skips_body):
             self.set_header("Connection", "close")
         self.answer(self.fault_body(fault), fault.status)
 

@@ -13,7 +13,8 @@ import socket
 import time
 from dataclasses import dataclass
 
-_PIECE = 1 << 18  # bytes thrown away at a time
+from tvm_hetero.serve.http.discard import discard
+
 _LOOKS = 0.01
 
 
@@ -46,7 +47,6 @@ class Lingering:
         self._most_bytes, self._most_sockets = most_bytes, most_sockets
         self._silence, self._seconds = silence, seconds
         self._closing: dict[socket.socket, _Closing] = {}
-        self._scrap = bytearray(_PIECE)
 
     def __len__(self) -> int:
         return len(self._closing)
@@ -77,8 +77,7 @@ class Lingering:
     def _discard(self, sock: socket.socket) -> None:
         closing = self._closing[sock]
         try:
-            # With MSG_TRUNC the kernel drops the bytes without copying them.
-            count = sock.recv_into(self._scrap, _PIECE, socket.MSG_TRUNC)
+            count = discard(sock, closing.bytes_left + 1)
         except BlockingIOError:
             return
         except OSError:

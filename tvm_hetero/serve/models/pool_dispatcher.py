@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -293,5 +293,6 @@ class PoolDispatcher(PolicyDriver):
 
     def _wait_of_all(self) -> float:
         """Seconds that what waits is predicted to take together, if nothing else came."""
-        work = sum(self.profile.latency(each.model, each.items, 1) for each in self.waiting)
+        kinds = Counter((each.model, each.items) for each in self.waiting)
+        work = sum(many * self.profile.latency(*kind, 1) for kind, many in kinds.items())
         return work / len(self._cores)

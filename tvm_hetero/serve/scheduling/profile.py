@@ -274,3 +274,11 @@ class ServiceProfile:
             if pace.seconds(items) <= seconds:
                 return places
         return None
+
+    def typical_work(self, model: str, items: int, places: int) -> float:
+        """Place-seconds of so many items on so many places, by medians."""
+        times = self.times(model)
+        for share in times.useful_shares(items):
+            if share.places == places:
+                return places * share.seconds
+        return places * times.typical(items, places).seconds(items)

@@ -24,6 +24,7 @@ from dataclasses import replace
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.policies.exchange import BatchingShares
 from tvm_hetero.serve.scheduling.policies.options import WaitingQuery
+from tvm_hetero.serve.scheduling.policies.pressure import QueryLoad
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
     place,
@@ -43,7 +44,7 @@ class Accordion(BatchingShares):
             self.pressure.idle(now - self._seen_at)
             self._receive_alone(query, now)
         elif query.deadline == math.inf and not self._dated:
-            self._count(query, self._work(query))
+            self._count(query, self._load(query))
             self._accept_undated(query)
         else:
             self._reserve_all(now)
@@ -52,14 +53,14 @@ class Accordion(BatchingShares):
     def _receive_alone(self, query: Query, now: float) -> None:
         """As `_receive_beside` comes to where all places are free: the answer needs no calendar."""
         shares = self._shares(query)
-        work = self._work(query, shares)
-        self._count(query, work)
-        if self._outweighs(query, work):
+        load = self._load(query, shares)
+        self._count(query, load)
+        if self._outweighs(query, load):
             return
         if query.deadline == math.inf:
             self._start(query, min(shares, key=lambda each: each.seconds).places, now)
             return
-        guard = self._guard(query, work)
+        guard = self._guard(query, load)
         for free in dict.fromkeys((guard, 0)):
             for share, seconds, margin in shares:
                 in_time = now + seconds + margin <= query.deadline + _EPS
@@ -76,11 +77,11 @@ class Accordion(BatchingShares):
     def _receive_beside(self, query: Query, now: float) -> None:
         calendar = self._calendar(now)
         shares = self._shares(query)
-        work = self._work(query, shares)
-        self._count(query, work)
-        if self._outweighs(query, work):
+        load = self._load(query, shares)
+        self._count(query, load)
+        if self._outweighs(query, load):
             return
-        found = place(query, shares, calendar, now, self._guard(query, work))
+        found = place(query, shares, calendar, now, self._guard(query, load))
         waits = found is None or found.start > now + _EPS
         if waits and self.options.shrink and query.deadline < math.inf:
             room = self._room(query, calendar, now, low_only=query.priority is Priority.LOW)
@@ -97,8 +98,8 @@ class Accordion(BatchingShares):
             else:
                 self._refuse_late(query, calendar, now)
 
-    def _count(self, query: Query, work: float) -> None:
-        self.pressure.arrive(work, query.priority, due=query.deadline < math.inf)
+    def _count(self, query: Query, load: QueryLoad) -> None:
+        self.pressure.arrive(load, query.priority, due=query.deadline < math.inf)
 
     def _hope(self, query: Query, calendar: PlaceCalendar, now: float) -> Reservation | None:
         """Where it is typically in time, though not nine times of ten; on all that it can have.
@@ -108,18 +109,18 @@ class Accordion(BatchingShares):
         """
         return place(query, self._shares(query)[::-1], calendar, now, is_hope=True)
 
-    def _outweighs(self, query: Query, work: float) -> bool:
+    def _outweighs(self, query: Query, load: QueryLoad) -> bool:
         """Refuse a query that would keep out lighter ones of which that costs more.
 
         One without deadline keeps nobody out: it waits.
         """
         if not self.options.weigh or query.deadline == math.inf:
             return False
-        price = self.pressure.price(work, query.priority)
-        if work * price <= 1:
+        price = self.pressure.price(load, query.priority)
+        if load.work * price <= 1:
             return False
         reason = "it takes more place-seconds than lighter queries leave that are refused now"
-        self._refuse(query, reason, 1 / price, work, self._patience(query))
+        self._refuse(query, reason, 1 / price, load.work, self._patience(query))
         return True
 
     @staticmethod
@@ -136,6 +137,10 @@ class Accordion(BatchingShares):
         """
         if query.deadline == math.inf or self.options.best_effort:
             return None
+        if self._is_crowded(query, now):
+            first = self._shares(query)[0]
+            begin = max(self._turn_of_last(now), query.deadline)
+            return self._late_refusal(query, begin + first.seconds + first.margin)
         self._reserve_all(now)
         calendar = self._calendar(now)
         if place(query, self._shares(query), calendar, now) is not None:
@@ -147,7 +152,7 @@ class Accordion(BatchingShares):
             return None
         if self._hope(query, calendar, now) is not None:
             return None
-        return self._late_refusal(query, calendar, now)
+        return self._late_refusal(query, self._soonest_end(query, calendar, now))
 
     def _reorder(self, query: Query, now: float) -> bool:
         """Reserve anew for all that wait, and for the query, if all meet their deadlines."""
@@ -176,7 +181,7 @@ class Accordion(BatchingShares):
 
     def _refuse_late(self, query: Query, calendar: PlaceCalendar, now: float) -> None:
         """Say when it would have ended, and when to come back; or take it as best effort."""
-        refusal = self._late_refusal(query, calendar, now)
+        refusal = self._late_refusal(query, self._soonest_end(query, calendar, now))
         if self.options.best_effort:
             self._note_lost()
             free = replace(query, deadline=math.inf)
@@ -189,7 +194,7 @@ class Accordion(BatchingShares):
 
     def turned_away(self, query: Query, refusal: RefuseQuery) -> None:
         """As after an arrival that was refused."""
-        self._count(query, self._work(query))
+        self._count(query, self._load(query))
         self._note_refused(query, refusal)
 
     def _note_refused(self, query: Query, refusal: RefuseQuery) -> None:
@@ -203,13 +208,17 @@ class Accordion(BatchingShares):
         widened = any(each.share > each.needed for each in self.running.values())
         self.pressure.lose(avoidable=widened)
 
-    def _late_refusal(self, query: Query, calendar: PlaceCalendar, now: float) -> RefuseQuery:
-        shares = self._shares(query)
-        least, number = shares[-1].seconds + shares[-1].margin, query.number
+    def _soonest_end(self, query: Query, calendar: PlaceCalendar, now: float) -> float:
+        """When it would end beside all others, with its margin."""
+        spot = soonest(self._shares(query), calendar, now)
+        return spot.end + self._margin(query, spot.share)
+
+    def _late_refusal(self, query: Query, end: float) -> RefuseQuery:
+        """`end`: when it would end; what is said if it never would in time is known without."""
+        last, number = self._shares(query)[-1], query.number
+        least = last.seconds + last.margin
         if least > query.slo:
             reason = "it takes longer than its deadline allows, even alone on all places"
             return RefuseQuery(number, reason, query.slo, least, None)
-        spot = soonest(shares, calendar, now)
-        end = spot.end + self._margin(query, spot.share)
         reason = "it would end after its deadline, behind what was accepted before"
         return RefuseQuery(number, reason, query.slo, end - query.arrival, end - query.deadline)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from tvm_hetero.serve.scheduling.calendar import Reservation
+from tvm_hetero.serve.scheduling.policies.pressure import QueryLoad
 from tvm_hetero.serve.scheduling.policies.reservations import place
 from tvm_hetero.serve.scheduling.policies.undated import UndatedShares
 from tvm_hetero.serve.scheduling.query import Query, ShareDecision
@@ -30,8 +31,8 @@ class BatchingShares(UndatedShares):
             return None
         whole, spot = found
         is_hope = self._is_hope(numbers)
-        freed = sum(self._work(self._waiting[number].query) for number in numbers)
-        more = max(0.0, self._work(whole) - freed)
+        freed = sum(self._load(self._waiting[number].query).work for number in numbers)
+        more = QueryLoad(None, max(0.0, self._load(whole).work - freed))
         self.pressure.arrive(more, query.priority, due=whole.deadline < math.inf)
         for number in numbers:
             self._forget(number)

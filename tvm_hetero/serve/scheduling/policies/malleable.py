@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tvm_hetero.serve.scheduling.calendar import PlaceCalendar, Reservation
 from tvm_hetero.serve.scheduling.course import NewShare, Pace
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
-from tvm_hetero.serve.scheduling.policies.pressure import Pressure
+from tvm_hetero.serve.scheduling.policies.pressure import LoadKind, Pressure, QueryLoad
 from tvm_hetero.serve.scheduling.policies.reservations import (
     calendar_of,
     expected_end,
@@ -65,8 +65,8 @@ class MalleableShares(Scheduler):
         self._waiting.pop(number, None)
 
     def _accept(self, query: Query, reservation: Reservation, *, is_hope: bool = False) -> None:
-        aged_at = self._aged_at(query)
-        self._waiting[query.number] = WaitingQuery(query, reservation, aged_at, is_hope)
+        aged_at, work = self._aged_at(query), self._load(query).work
+        self._waiting[query.number] = WaitingQuery(query, reservation, aged_at, is_hope, work)
 
     # ------------------------------------------------------------------ at every event
 
@@ -122,7 +122,7 @@ class MalleableShares(Scheduler):
                 continue
             query, held, shares = each.query, each.reservation, self._shares(each.query)
             calendar.take(held.start, held.end, -held.share)
-            guard = self._guard(query, self._work(query, shares))
+            guard = self._guard(query, self._load(query, shares))
             spot = place(query, shares, calendar, now, guard, is_hope=each.is_hope)
             if spot is None:  # times were not as predicted
                 spot = soonest(shares, calendar, now)
@@ -248,14 +248,18 @@ class MalleableShares(Scheduler):
 
     # ------------------------------------------------------------------ what is known
 
-    def _work(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> float:
-        """Place-seconds of its least share; of one without deadline the fewest, because a decoder
-        has only one share on which it runs at all. `shares` are its own, if they are known."""
+    def _load(self, query: Query, shares: Sequence[UsefulShare] | None = None) -> QueryLoad:
+        """As what a query counts: on its least share; without deadline on that with the fewest
+        place-seconds, because a decoder has only one on which it runs at all. `shares` are its own,
+        if they are known."""
         shares = self._shares(query) if shares is None else shares
         if query.deadline == math.inf:
-            return min(each.places * each.seconds for each in shares)
-        enough = (s.places * s.seconds for s in shares if s.seconds + s.margin <= query.slo)
-        return next(enough, shares[0].seconds)
+            share = min(shares, key=lambda each: each.places * each.seconds).places
+        else:
+            enough = (each.places for each in shares if each.seconds + each.margin <= query.slo)
+            share = next(enough, shares[0].places)
+        kind = LoadKind(query.model, query.items, share)
+        return QueryLoad(kind, self.profile.typical_work(*kind))
 
     def _patience(self, query: Query) -> float:
         """The SLO of a query; of one without deadline, for how long it waits as a low one."""
@@ -270,14 +274,16 @@ class MalleableShares(Scheduler):
     def _spare(self) -> int:
         return self.pressure.spare if self.options.spare is None else self.options.spare
 
-    def _guard(self, query: Query, work: float) -> int:
+    def _guard(self, query: Query, load: QueryLoad) -> int:
         """Places that are to stay free beside a query that can wait: one, if it is a heavy one.
 
         One without deadline takes what there is as long as no lighter ones are lost for it.
         """
+        if not self.options.guard:
+            return 0
         pressure = self.pressure
-        light = pressure.mean_work if query.deadline < math.inf else pressure.mean_lost
-        return int(self.options.guard and work > light)
+        is_due = query.deadline < math.inf
+        return int(pressure.is_heavy(load) if is_due else pressure.outweighs_lost(load))
 
     def _calendar(self, now: float) -> PlaceCalendar:
         """What is free beside all that runs and is reserved."""
@@ -295,8 +301,8 @@ class MalleableShares(Scheduler):
         if query.deadline == math.inf:
             # A batch's own members are here while it is asked for (`exchange`), too; but they wait
             # because something else runs.
-            here = self.running.keys() | self._waiting.keys()
-            others = self.pressure.has_deadlines or bool(here - {query.number})
+            own = (query.number in self.running) + (query.number in self._waiting)
+            others = self.pressure.has_deadlines or len(self.running) + len(self._waiting) > own
             options = self.options
             found = worthwhile_shares(
                 found, options.free_gain, options.free_efficiency if others else 0.0

@@ -55,12 +55,14 @@ class WaitingQuery:
     ----------
     aged_at : when it begins to count as high.
     is_hope : whether it was accepted since it is in time typically, without its margin.
+    work : its place-seconds, as they were predicted when it was accepted.
     """
 
     query: Query
     reservation: Reservation
     aged_at: float
     is_hope: bool = False
+    work: float = 0.0
 
     def is_high(self, now: float) -> bool:
         """Whether it counts as high."""

@@ -1,8 +1,10 @@
 """What Accordion learns of a stream: which queries are lost, and what a place-second is worth.
 
 Every query counts as one, however much it takes. A heavy one that is accepted may keep several
-lighter ones out, of which that costs more. Of the last `_WINDOW` arrivals, for a query of w
-place-seconds:
+lighter ones out, of which that costs more. Queries of one kind (a model, items, a share) are as
+heavy as each other: what was predicted of those that came before has moved since, as measured times
+do, and half of them would be lighter for no other reason. Of the last `_WINDOW` arrivals, for a
+query of w place-seconds:
 
     lost     queries lighter than w that were refused for want of places, at least two
     taken    place-seconds of queries at least as heavy that were not
@@ -27,9 +29,9 @@ widened; one less after `_CALM` arrivals without, but never none.
 
 from __future__ import annotations
 
-import math
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tvm_hetero.serve.scheduling.query import Priority
 
@@ -38,13 +40,41 @@ _CAUTION = 2.0
 _RISE = 16.0
 _CALM = 256
 _IDLE = 0.25
+_ROUNDED = 1e-9  # the share of a sum that may be none but rounding
+
+
+class LoadKind(NamedTuple):
+    """Queries of so many items for a model, on so many places."""
+
+    model: str
+    items: int
+    share: int
+
+
+class QueryLoad(NamedTuple):
+    """Place-seconds of a query, as predicted when it is weighed; None is a kind like no other."""
+
+    kind: LoadKind | None
+    work: float
+
+
+class _LoadSum(NamedTuple):
+    """So many queries, and their place-seconds."""
+
+    many: int = 0
+    work: float = 0.0
+
+    def changed(self, count: int, work: float) -> _LoadSum:
+        """With so many more (or less) of that work; nothing of nobody, whatever was rounded."""
+        left = self.many + count
+        return _LoadSum(left, self.work + count * work if left else 0.0)
 
 
 @dataclass
 class _SeenQuery:
-    """An arrival: with how many place-seconds, and whether it was refused for want of places."""
+    """An arrival, and whether it was refused for want of places."""
 
-    work: float
+    load: QueryLoad
     priority: Priority
     due: bool
     lost: bool = False
@@ -58,18 +88,19 @@ class Pressure:
         self._most = places - 1
         self.spare = min(self._most, max(1, round(places / 2)))
         self._calm = 0
-        self._sum = 0.0
-        self._lost: list[float] = [0, 0.0]  # how many of those seen were, and their work
+        self._all, self._lost = _LoadSum(), _LoadSum()
+        self._all_of: defaultdict[LoadKind | None, _LoadSum] = defaultdict(_LoadSum)
+        self._lost_of: defaultdict[LoadKind | None, _LoadSum] = defaultdict(_LoadSum)
         self._due = 0  # how many of those seen have a deadline
         self._idle = 0.0  # seconds of an idle pool that have made nobody forgotten yet
         self._seen: deque[_SeenQuery] = deque(maxlen=_WINDOW)
 
-    def arrive(self, work: float, priority: Priority, *, due: bool) -> None:
+    def arrive(self, load: QueryLoad, priority: Priority, *, due: bool) -> None:
         """A query has come; `due`: it has a deadline."""
         if len(self._seen) == _WINDOW:
             self._forget_oldest()
-        self._seen.append(_SeenQuery(work, priority, due))
-        self._sum += work
+        self._seen.append(_SeenQuery(load, priority, due))
+        self._count_seen(1, load)
         self._due += due
         self._stay_calm()
 
@@ -87,8 +118,8 @@ class Pressure:
         oldest = self._seen.popleft()
         self._due -= oldest.due
         if oldest.lost:
-            self._count_lost(-1, oldest.work)
-        self._sum = self._sum - oldest.work if self._seen else 0.0
+            self._count_lost(-1, oldest.load)
+        self._count_seen(-1, oldest.load)
 
     def _stay_calm(self) -> None:
         self._calm += 1
@@ -104,14 +135,18 @@ class Pressure:
         avoidable : whether others have been widened.
         """
         self._seen[-1].lost = True
-        self._count_lost(1, self._seen[-1].work)
+        self._count_lost(1, self._seen[-1].load)
         if avoidable:
             self._calm = 0
             self.spare = min(self._most, self.spare + 1)
 
-    def _count_lost(self, count: int, work: float) -> None:
-        self._lost[0] += count
-        self._lost[1] += count * work
+    def _count_seen(self, count: int, load: QueryLoad) -> None:
+        self._all = self._all.changed(count, load.work)
+        _change(self._all_of, count, load)
+
+    def _count_lost(self, count: int, load: QueryLoad) -> None:
+        self._lost = self._lost.changed(count, load.work)
+        _change(self._lost_of, count, load)
 
     @property
     def has_deadlines(self) -> bool:
@@ -119,22 +154,42 @@ class Pressure:
         return self._due > 0
 
     @property
-    def mean_lost(self) -> float:
-        """Place-seconds of a lost query, in the mean; infinite if not two were lost."""
-        count, work = self._lost
-        return work / count if count > 1 else math.inf
-
-    @property
     def mean_work(self) -> float:
         """Place-seconds of a query, in the mean."""
-        return self._sum / max(1, len(self._seen))
+        return self._all.work / max(1, self._all.many)
 
-    def price(self, work: float, priority: Priority) -> float:
+    def is_heavy(self, load: QueryLoad) -> bool:
+        """Whether it takes more than the mean of those seen."""
+        return _is_above(load, self._all, self._all_of.get(load.kind, _LoadSum()))
+
+    def outweighs_lost(self, load: QueryLoad) -> bool:
+        """Whether it takes more than the mean of those that were lost, if at least two were."""
+        if self._lost.many < 2:
+            return False
+        return _is_above(load, self._lost, self._lost_of.get(load.kind, _LoadSum()))
+
+    def price(self, load: QueryLoad, priority: Priority) -> float:
         """What a place-second is worth to lighter queries, in queries."""
         rivals = [each for each in self._seen if each.priority <= priority]
-        lost = [each.work for each in rivals if each.lost and each.work < work]
+        lost = [each.load.work for each in rivals if each.lost and _is_lighter(each.load, load)]
         if len(lost) < 2:
             return 0.0
         caution = min(_CAUTION, _RISE * len(lost) / len(rivals))
-        taken = sum(each.work for each in self._seen if not each.lost and each.work >= work)
-        return caution * min(len(lost) / (taken + work), len(lost) / sum(lost))
+        heavy = (s.load for s in self._seen if not s.lost and not _is_lighter(s.load, load))
+        taken = sum(each.work for each in heavy)
+        return caution * min(len(lost) / (taken + load.work), len(lost) / sum(lost))
+
+
+def _is_lighter(seen: QueryLoad, load: QueryLoad) -> bool:
+    return seen.work < load.work and (seen.kind is None or seen.kind != load.kind)
+
+
+def _is_above(load: QueryLoad, every: _LoadSum, own: _LoadSum) -> bool:
+    """Whether it is above the mean of those seen, if those of its kind take what it does."""
+    return load.work * (every.many - own.many) > every.work - own.work + _ROUNDED * every.work
+
+
+def _change(sums: defaultdict[LoadKind | None, _LoadSum], count: int, load: QueryLoad) -> None:
+    sums[load.kind] = sums[load.kind].changed(count, load.work)
+    if not sums[load.kind].many:
+        del sums[load.kind]

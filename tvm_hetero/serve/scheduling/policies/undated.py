@@ -10,6 +10,8 @@ behind it is looked at; the first that comes with a deadline finds all reservati
                more places than are free has its reservation among those behind it, so that
                they do not keep it from its turn
     otherwise  (places are left, or somebody could give some) as with deadlines
+    refuse     one with a deadline before which those in front of it hold all places: those behind
+               that are not looked at, so that it takes as many steps as fit before the deadline
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ from collections.abc import Iterator
 from tvm_hetero.serve.scheduling.calendar import Reservation
 from tvm_hetero.serve.scheduling.policies.malleable import MalleableShares
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions, WaitingQuery
-from tvm_hetero.serve.scheduling.policies.reservations import calendar_of, soonest
+from tvm_hetero.serve.scheduling.policies.reservations import (
+    calendar_of,
+    expected_end,
+    soonest,
+)
 from tvm_hetero.serve.scheduling.profile import ServiceProfile
 from tvm_hetero.serve.scheduling.query import Priority, Query
 
@@ -85,12 +91,43 @@ class UndatedShares(MalleableShares):
                 each.reservation = spot
             self._freed, self._is_reserved = False, True
 
+    def _is_crowded(self, query: Query, now: float) -> bool:
+        """Whether those without deadline that come before a query leave it no place before its own.
+
+        Only if that is certain. Then it has no place beside what would be reserved for all of them,
+        and none in any other order: they would be in front there, too.
+        """
+        if self._dated or self._is_reserved or not self._waiting:
+            return False
+        if any(each.share > 1 for each in self.running.values()):
+            return False  # which could give places
+        turn = WaitingQuery(query, _NONE, self._aged_at(query)).order(now)
+        calendar = calendar_of(self.pool.count, self.running.values(), now)
+        for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
+            if calendar.earliest(1, 0.0, now) >= query.deadline:
+                return True
+            shares = self._shares(each.query)
+            is_guarded = self._guard(each.query, self._load(each.query, shares)) > 0
+            if is_guarded or each.order(now) > turn:
+                return False
+            spot = soonest(shares, calendar, now)
+            calendar.take(spot.start, spot.end, spot.share)
+        return calendar.earliest(1, 0.0, now) >= query.deadline
+
+    def _turn_of_last(self, now: float) -> float:
+        """When who comes last would begin, if all places were busy until then: an estimate."""
+        left = sum(
+            each.share * max(0.0, expected_end(each.course, now) - now)
+            for each in self.running.values()
+        )
+        return now + (left + sum(each.work for each in self._waiting.values())) / self.pool.count
+
     def _spots(self, now: float) -> Iterator[tuple[WaitingQuery, Reservation]]:
         """In order, when each could begin beside all that run and those before it."""
         calendar = calendar_of(self.pool.count, self.running.values(), now)
         for each in sorted(self._waiting.values(), key=lambda each: each.order(now)):
             shares = self._shares(each.query)
-            guard = self._guard(each.query, self._work(each.query, shares))
+            guard = self._guard(each.query, self._load(each.query, shares))
             spot = soonest(shares, calendar, now, guard)
             calendar.take(spot.start, spot.end, spot.share)
             yield each, spot
