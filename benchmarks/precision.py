@@ -10,9 +10,8 @@
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax, and other
 networks at their full size (`benchmarks.execution.networks`). A model is partitioned for a platform
 of one core three times (kernels are measured once), and the three artifacts run in turns. Errors
-are the largest relative ones of outputs, on 35 inputs of each kind that a check draws, and how many
-of them are above the accuracy: of inputs that neither calibration nor its check has seen. On kinds
-that no check draws (`strange`) nothing is promised; they are measured all the same.
+are the largest relative ones of outputs, on inputs that neither calibration nor its check has seen
+(`benchmarks.precision_errors` says more of them).
 Where OpenVINO is installed it runs in the same turns, by default (bfloat16, where the processor has
 it) and with the hint float32; else these columns are empty.
 """
@@ -44,6 +43,7 @@ from benchmarks.execution.precision_networks import (
     read_precision_network,
 )
 from benchmarks.models import SMALL, in_turns, model_parser
+from benchmarks.precision_errors import EACH
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.pipeline.options import ACCURACY
@@ -51,8 +51,7 @@ from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"
 _ROUNDS = 15
-# Fresh inputs of each kind.
-_EACH, _SMALL_EACH = 35, 2
+_SMALL_EACH = 2
 _OPENVINO = ("openvino", "openvino f32")
 
 
@@ -63,7 +62,7 @@ class PrecisionRow:
     Attributes
     ----------
     seconds : of one run, the least, by precision (and by OpenVINO's, where it is there).
-    others : as they are of a `PrecisionNetwork`.
+    errors, narrow, predicted, tasks : as they are of a `PrecisionNetwork`.
     """
 
     model: str
@@ -72,13 +71,6 @@ class PrecisionRow:
     errors: dict[str, float] = field(default_factory=dict)
     narrow: dict[str, int] = field(default_factory=dict)
     predicted: float | None = None
-    rare: float | None = None
-    exceeding: float | None = None
-    fresh: int = 0
-    exceeded: dict[str, int] = field(default_factory=dict)
-    strange: int = 0
-    strange_errors: dict[str, float] = field(default_factory=dict)
-    strange_exceeded: dict[str, int] = field(default_factory=dict)
 
     def share(self, one: str, other: str) -> float | None:
         """The time of one over that of the other; None where one was not measured."""
@@ -100,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
         root = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for name in names:
             if not is_made(root / name):
-                each = _SMALL_EACH if args.small else _EACH
+                each = _SMALL_EACH if args.small else EACH
                 make_precision_network(name, args.accuracy, root / name, each)
             if args.make:
                 continue
@@ -184,7 +176,6 @@ def _openvino(
 _HEAD = (
     f"{'model':<14}{'tasks':>6}{'float32':>9}{'bfloat16':>9}{'auto':>9}{'bf16/f32':>9}"
     f"{'auto/f32':>9}{'narrow':>9}{'error':>9}{'auto':>9}{'predicted':>10}"
-    f"{'above':>9}{'of':>5}"
     f"{'OV ms':>9}{'OV f32':>9}"
 )
 
@@ -197,11 +188,7 @@ def _line(row: PrecisionRow) -> str:
     predicted = "-" if row.predicted is None else f"{row.predicted:.1e}"
     peers = [row.seconds.get(key) for key in _OPENVINO]
     others = "".join(f"{'-' if s is None else f'{1e3 * s:.2f}':>9}" for s in peers)
-    above = f"{row.exceeded[BFLOAT16]}, {row.exceeded[AUTO]}"
-    return (
-        f"{row.model:<14}{row.tasks:>6}{times}{shares}{counts:>9}{errors}{predicted:>10}"
-        f"{above:>9}{row.fresh:>5}{others}"
-    )
+    return f"{row.model:<14}{row.tasks:>6}{times}{shares}{counts:>9}{errors}{predicted:>10}{others}"
 
 
 def summary(rows: Sequence[PrecisionRow]) -> str:
@@ -217,11 +204,7 @@ def summary(rows: Sequence[PrecisionRow]) -> str:
         if shares:
             parts.append(f"{title} {geometric_mean(shares):.2f}")
     worst = max(row.errors[AUTO] for row in rows)
-    above, fresh = sum(row.exceeded[AUTO] for row in rows), sum(row.fresh for row in rows)
-    return (
-        f"geometric means of times: {', '.join(parts)}; worst error of auto {worst:.1e}, above the "
-        f"accuracy on {above} of {fresh} inputs"
-    )
+    return f"geometric means of times: {', '.join(parts)}; worst error of auto {worst:.1e}"
 
 
 if __name__ == "__main__":

@@ -111,8 +111,12 @@ def is_made(folder: Path) -> bool:
 
 def read_precision_network(folder: Path) -> tuple[PrecisionNetwork, dict[str, Executable]]:
     """What is known of it, and its artifacts by precision."""
-    network = PrecisionNetwork(**json.loads((folder / "network.json").read_text()))
-    return network, {key: load_artifact(folder / f"{key}.hetero") for key in PRECISIONS}
+    return read_note(folder), {key: load_artifact(folder / f"{key}.hetero") for key in PRECISIONS}
+
+
+def read_note(folder: Path) -> PrecisionNetwork:
+    """What is known of a network."""
+    return PrecisionNetwork(**json.loads((folder / "network.json").read_text()))
 
 
 def _measure_errors(

@@ -220,7 +220,7 @@ def test_devices_that_were_asked_for_are_not_thrown_away(file: Path) -> None:
 
 def test_a_module_in_bytes_keeps_the_accuracy_of_the_last_question(result: Partition) -> None:
     assert promised(divided(result.module, accuracy=0.7)).accuracy == 0.7
-    assert promised(divided(result.module)).accuracy == 0.2
+    assert promised(divided(result.module)).accuracy == 0.5
     with pytest.raises(UsageError, match="measured as 'largest relative error', not 'len'"):
         divided(result.module, metric=len)
 
