@@ -39,5 +39,5 @@ def test_fresh_inputs_are_of_every_kind_and_strange_ones_of_none() -> None:
     assert len(strange) == 9 and kinds.isdisjoint(KINDS)
     for kind, values in strange:
         assert values["x"].shape == PICTURE.shape and np.ptp(values["x"]) > 0, kind
-        assert 0 <= values["ids"].min() and values["ids"].max() <= 99
+        assert values["ids"].min() >= 0 and values["ids"].max() <= 99
     assert not list(strange_inputs([TOKENS], 3))  # nothing but integers: no other kinds
