@@ -26,7 +26,7 @@ def test_a_row_says_how_often_and_how_far() -> None:
     assert summary([row, row]) == "above the accuracy: bfloat16 on 396, auto on 0 of 420 inputs"
     assert "198" in _line(row) and "4.7e-03" in _line(row)
     table = precision_errors_table([row.to_dict()])
-    cells = "13.40 | 7.90 | 13.30 | 33, 1 | 198 of 210 | 0 of 210 | 1.0e+00 | 4.7e-03 | 33, 2 of 33"
+    cells = "33, 1 | 198 of 210 | 0 of 210 | 1.0e+00 | 4.7e-03 | 33, 2 of 33"
     assert f"| a | {cells} |" in table
 
 
