@@ -3,6 +3,8 @@
     python -m benchmarks.int8                         all networks, results/int8.json
     python -m benchmarks.int8 --models resnet50       this one's row of the file alone
     python -m benchmarks.int8 --small                 squeezenet, few runs, no file
+    python -m benchmarks.int8 --folder F --make       make what F lacks of the networks, no runs;
+    python -m benchmarks.int8 --folder F              then run what is in F
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax, and other
 networks at their full size (`benchmarks.execution.networks`), is quantised as ``tvm-hetero
@@ -21,6 +23,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import io
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -30,25 +33,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from benchmarks.documents import dated, write_document
-from benchmarks.execution.cases import one_device
-from benchmarks.execution.networks import NETWORKS, load_network
+from benchmarks.execution.int8_networks import is_made, make_int8_network, read_int8_network
+from benchmarks.execution.networks import NETWORKS
 from benchmarks.models import in_turns, model_parser
 from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.runner import geometric_mean
-from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
-from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.frontends.onnx.post_training import (
-    prepare_model,
-    quantizable_nodes,
-    quantize_model,
-)
-from tvm_hetero.pipeline.options import PartitionOptions
-from tvm_hetero.pipeline.partition import partition
 
 RESULTS = Path(__file__).resolve().parent / "results" / "int8.json"
 FLOAT32, OURS, ORT, OPENVINO = "float32", "int8", "onnxruntime", "openvino"
@@ -83,79 +76,78 @@ class Int8Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Int8Row]:
-    """Measure, print and write; the rows."""
+    """Make networks, measure, print and write; the rows."""
     args = _arguments(arguments)
     names = args.models or (("squeezenet",) if args.small else MODELS)
     rows = []
-    print(_HEAD)
-    for name in names:
-        rows.append(measure(name, 1 if args.small else _ROUNDS))
-        print(_line(rows[-1]), flush=True)
-        if not args.small:
-            _write(rows[-1])
-    print(summary(rows))
+    with ExitStack() as stack:
+        root = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        print(_HEAD)
+        for name in names:
+            if not is_made(root / name):
+                make_int8_network(name, root / name)
+            if args.make:
+                continue
+            row, commit = measure(name, root / name, 1 if args.small else _ROUNDS)
+            rows.append(row)
+            print(_line(row), flush=True)
+            if not args.small:
+                _write(row, commit)
+    if rows:
+        print(summary(rows))
     return rows
 
 
-def _write(row: Int8Row) -> None:
+def _write(row: Int8Row, commit: str) -> None:
     """Put a row into the file, in place of the model's last one."""
     rows = {each["model"]: each for each in read_rows(RESULTS)} if RESULTS.exists() else {}
-    rows[row.model] = dated(asdict(row))
+    rows[row.model] = dated(asdict(row)) | {"commit": commit}
     write_document(RESULTS, "python -m benchmarks.int8", [rows[name] for name in sorted(rows)])
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    return model_parser(__doc__, MODELS).parse_args(arguments)
+    parser = model_parser(__doc__, MODELS)
+    parser.add_argument("--folder", type=Path, help="where networks are kept (default: nowhere)")
+    parser.add_argument("--make", action="store_true", help="only make them; with --folder")
+    args = parser.parse_args(arguments)
+    if args.make and args.folder is None:
+        parser.error("--make is for --folder: else what is made is thrown away")
+    return args
 
 
-def measure(name: str, rounds: int) -> Int8Row:
-    """One model, by all programs in turns."""
-    plain = load_network(name)
-    prepared = prepare_model(plain)
-    nodes = [node.name for node in quantizable_nodes(prepared)]
+def measure(name: str, folder: Path, rounds: int) -> tuple[Int8Row, str]:
+    """One model that was made, by all programs in turns; the commit that made it."""
+    note, plain, codes, file = read_int8_network(folder)
     with ExitStack() as stack:
-        ours, _ = _ours(plain, stack)
-        inputs = [ours.random_inputs(seed) for seed in range(2)]
-        codes = quantize_model(prepared, inputs, nodes)
-        narrow, tasks = _ours(codes, stack)
+        ours, narrow = (stack.enter_context(Executor(each)) for each in (plain, codes))
         runs = {
             FLOAT32: lambda values: [each.numpy() for each in ours.run(values)],
             OURS: lambda values: [each.numpy() for each in narrow.run(values)],
-            ORT: _onnxruntime(codes),
-            **_openvino(codes),
+            ORT: _onnxruntime(file),
+            **_openvino(file),
         }
         errors = _errors(runs, [ours.random_inputs(seed) for seed in _FRESH])
         given = ours.random_inputs(_FRESH[0])
         calls = [partial(run, given) for run in runs.values()]
         times = in_turns(calls, time.perf_counter, rounds)
     seconds = {key: min(taken) for key, taken in zip(runs, times, strict=True)}
-    return Int8Row(name, len(nodes), tasks, seconds, errors)
+    return Int8Row(name, note.nodes, note.tasks, seconds, errors), note.commit
 
 
 Run = Callable[[Inputs], Any]
 
 
-def _ours(proto: onnx.ModelProto, stack: ExitStack) -> tuple[Executor, int]:
-    """A model on one core, and of how many tasks."""
-    options = PartitionOptions(cost_model="profiled-alone")
-    result = partition(from_onnx(proto), one_device(1), options)
-    executor = stack.enter_context(Executor(build(result.placed, single=False)))
-    return executor, len(result.problem.tasks)
-
-
-def _onnxruntime(proto: onnx.ModelProto) -> Run:
+def _onnxruntime(file: bytes) -> Run:
     """ONNX Runtime on one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     return lambda values: session.run(None, values)
 
 
-def _openvino(proto: onnx.ModelProto) -> dict[str, Run]:
+def _openvino(file: bytes) -> dict[str, Run]:
     """OpenVINO on one thread, by its defaults else; nothing where it is not installed."""
     if importlib.util.find_spec("openvino") is None:
         return {}
@@ -163,7 +155,7 @@ def _openvino(proto: onnx.ModelProto) -> dict[str, Run]:
 
     core = openvino.Core()
     how = {"INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY"}
-    model = core.read_model(io.BytesIO(proto.SerializeToString()))
+    model = core.read_model(io.BytesIO(file))
     request = core.compile_model(model, "CPU", how).create_infer_request()
 
     def run(values: Inputs) -> list[np.ndarray[Any, Any]]:

@@ -4,11 +4,14 @@
     python -m benchmarks.precision --models resnet50,squeezenet --accuracy 3e-3
     python -m benchmarks.precision --small            squeezenet, few runs, no file
     python -m benchmarks.precision --models NAME --output FILE        rows beside those of FILE
+    python -m benchmarks.precision --folder F --make  make what F lacks of the networks, no runs;
+    python -m benchmarks.precision --folder F         then run what is in F
 
 Each light model of the onnx wheel with seeded random weights, cut off before its softmax, and other
 networks at their full size (`benchmarks.execution.networks`). A model is partitioned for a platform
 of one core three times (kernels are measured once), and the three artifacts run in turns. Errors
-are the largest relative ones of outputs, on inputs that neither calibration nor its check has seen.
+are the largest relative ones of outputs, on inputs that neither calibration nor its check has seen
+(`benchmarks.precision_errors` says more of them).
 Where OpenVINO is installed it runs in the same turns, by default (bfloat16, where the processor has
 it) and with the hint float32; else these columns are empty.
 """
@@ -18,10 +21,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,22 +35,23 @@ import onnx
 
 from benchmarks.documents import dated, write_document
 from benchmarks.execution.argument_types import output_file
-from benchmarks.execution.cases import one_device
+from benchmarks.execution.fresh_inputs import FIRST
 from benchmarks.execution.networks import NETWORKS, load_network
+from benchmarks.execution.precision_networks import (
+    is_made,
+    make_precision_network,
+    read_precision_network,
+)
 from benchmarks.models import SMALL, in_turns, model_parser
+from benchmarks.precision_errors import EACH
 from benchmarks.scheduling.runner import geometric_mean
-from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.executor.relative_error import largest_relative_error
-from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.pipeline.options import ACCURACY, PartitionOptions
-from tvm_hetero.pipeline.partition import partition
+from tvm_hetero.pipeline.options import ACCURACY
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"
 _ROUNDS = 15
-# Inputs for errors, whose seeds nothing else draws from.
-_FRESH = range(5000, 5004)
+_SMALL_EACH = 2
 _OPENVINO = ("openvino", "openvino f32")
 
 
@@ -57,9 +62,7 @@ class PrecisionRow:
     Attributes
     ----------
     seconds : of one run, the least, by precision (and by OpenVINO's, where it is there).
-    errors : of outputs, against those of float32.
-    tasks, narrow : how many tasks there are, and how many of them are in bfloat16.
-    predicted : by ``auto``, of the error.
+    errors, narrow, predicted, tasks : as they are of a `PrecisionNetwork`.
     """
 
     model: str
@@ -85,12 +88,24 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
     kept = _rows_of_others(args.output, names) if args.output and args.output.exists() else []
     rows = []
     print(_HEAD)
-    for name in names:
-        rows.append(measure(name, args.accuracy, 1 if args.small else _ROUNDS))
-        print(_line(rows[-1]), flush=True)
-        if output is not None:  # each time: the next takes long
-            kept.append(dated(asdict(rows[-1])))
-            write_document(output, "python -m benchmarks.precision", kept, accuracy=args.accuracy)
+    with ExitStack() as stack:
+        root = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for name in names:
+            if not is_made(root / name):
+                each = _SMALL_EACH if args.small else EACH
+                make_precision_network(name, args.accuracy, root / name, each)
+            if args.make:
+                continue
+            row, commit = measure(name, root / name, 1 if args.small else _ROUNDS)
+            rows.append(row)
+            print(_line(row), flush=True)
+            if output is not None:  # each time: the next takes long
+                kept.append(dated(asdict(row)) | {"commit": commit})
+                write_document(
+                    output, "python -m benchmarks.precision", kept, accuracy=args.accuracy
+                )
+    if args.make:
+        return []
     print(summary(rows))
     return rows
 
@@ -106,54 +121,35 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = model_parser(__doc__, NETWORKS)
     parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
     parser.add_argument("--output", type=output_file, help="a file of results, whose rows stay")
-    return parser.parse_args(arguments)
+    parser.add_argument("--folder", type=Path, help="where networks are kept (default: nowhere)")
+    parser.add_argument("--make", action="store_true", help="only make them; with --folder")
+    args = parser.parse_args(arguments)
+    if args.make and args.folder is None:
+        parser.error("--make is for --folder: else what is made is thrown away")
+    return args
 
 
-def measure(name: str, accuracy: float, rounds: int) -> PrecisionRow:
-    """One model, in all precisions in turns."""
-    proto = load_network(name)
-    module = from_onnx(proto)
-    platform = one_device(1)
-    narrow, predicted, tasks = {}, None, 0
+def measure(name: str, folder: Path, rounds: int) -> tuple[PrecisionRow, str]:
+    """One model that was made, in all precisions in turns; the commit that made it."""
+    network, executables = read_precision_network(folder)
     with ExitStack() as stack:
-        executors = {}
-        for precision in (FLOAT32, BFLOAT16, AUTO):
-            limit = accuracy if precision == AUTO else None
-            options = PartitionOptions(
-                cost_model="profiled-alone", precision=precision, accuracy=limit
-            )
-            result = partition(module, platform, options)
-            executable = build(result.placed, single=False)
-            tasks = len(result.problem.tasks)
-            promise = executable.precision
-            narrow[precision] = 0 if promise is None else len(promise.tasks)
-            if precision == AUTO and promise is not None:
-                predicted = promise.predicted
-            executors[precision] = stack.enter_context(Executor(executable))
-        errors = _errors(executors)
-        inputs = executors[FLOAT32].random_inputs(_FRESH[0])
+        executors = {
+            precision: stack.enter_context(Executor(executable))
+            for precision, executable in executables.items()
+        }
+        inputs = executors[FLOAT32].random_inputs(FIRST)
         runs: dict[str, Callable[[], Any]] = {
             precision: partial(executor.run, inputs) for precision, executor in executors.items()
         }
-        runs |= _openvino(proto, inputs)
+        runs |= _openvino(load_network(name), inputs)
         times = in_turns(list(runs.values()), time.perf_counter, rounds)
     seconds = {key: min(taken) for key, taken in zip(runs, times, strict=True)}
-    return PrecisionRow(name, tasks, seconds, errors, narrow, predicted)
-
-
-def _errors(executors: dict[str, Executor]) -> dict[str, float]:
-    """The worst error of each precision on inputs that nobody has seen."""
-    worst = dict.fromkeys((BFLOAT16, AUTO), 0.0)
-    for seed in _FRESH:
-        inputs = executors[FLOAT32].random_inputs(seed)
-        outputs = {
-            key: [tensor.numpy() for tensor in executor.run(inputs)]
-            for key, executor in executors.items()
-        }
-        for key in worst:
-            error = largest_relative_error(outputs[FLOAT32], outputs[key])
-            worst[key] = max(worst[key], error)
-    return worst
+    known = {
+        each.name: getattr(network, each.name)
+        for each in fields(PrecisionRow)
+        if each.name not in ("model", "seconds")
+    }
+    return PrecisionRow(name, seconds=seconds, **known), network.commit
 
 
 def _openvino(

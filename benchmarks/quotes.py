@@ -28,6 +28,7 @@ from benchmarks.quoted import (
     online,
     pim,
     precision,
+    precision_errors,
     readme,
     scheduling,
     serving,
@@ -96,9 +97,8 @@ def quotes() -> dict[Path, list[str]]:
         DOCS / "chiplets.md": chiplets.tables(read_rows(RESULTS / "chiplets.json")),
         DOCS / "precision.md": [
             precision.precision_table(read_rows(RESULTS / "precision.json")),
-            precision.precision_table(
-                read_rows(RESULTS / "sapphire_rapids" / "precision.json"), "one core with AMX"
-            ),
+            precision.amx_table(read_rows(RESULTS / "sapphire_rapids" / "precision.json")),
+            precision_errors.precision_errors_table(read_rows(RESULTS / "precision_errors.json")),
             int8.int8_table(read_rows(RESULTS / "int8.json")),
         ],
         DOCS / "online.md": online.tables(replayed),

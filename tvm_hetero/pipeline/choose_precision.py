@@ -35,10 +35,16 @@ from tvm_hetero.passes.narrow_tasks import (
 from tvm_hetero.passes.precision_promise import with_promise
 from tvm_hetero.passes.task_graph import task_graph
 from tvm_hetero.pipeline.job import Job
-from tvm_hetero.pipeline.precision.calibration_inputs import calibration_inputs, check_inputs
-from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, ChosenTasks, choose_tasks
+from tvm_hetero.pipeline.precision.calibrated_network import CalibratedNetwork
+from tvm_hetero.pipeline.precision.calibration_inputs import (
+    calibration_inputs,
+    check_inputs,
+    sound_kinds,
+)
+from tvm_hetero.pipeline.precision.choose_tasks import ChosenTasks, choose_tasks
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 from tvm_hetero.pipeline.precision.output_error import metric_name
+from tvm_hetero.pipeline.precision.rare_errors import CONFIDENCE
 from tvm_hetero.platform.devices import Device
 from tvm_hetero.problem.implementation_choice import Timing, beats
 from tvm_hetero.problem.precision_promise import BFLOAT16, FLOAT32, INT8, PrecisionPromise
@@ -198,26 +204,37 @@ def _promise(job: Job, gains: Mapping[str, float]) -> PrecisionPromise:
     options = job.options
     device = job.platform.device(host_device(job.platform))
     runner = NetworkRunner(job.tasks, job.narrow, device_target(device))
-    inputs, held_out = calibration_inputs(job.tasks.main, options.calibration, options.seed)
-    network = CalibratedNetwork(runner, inputs, held_out, options.metric)
+    main, given, seed = job.tasks.main, options.calibration, options.seed
+    kinds = [] if given else sound_kinds(main, seed, runner.outputs)
+    promised = options.largest_error is not None
+    checks = options.checks if promised else len(kinds)
+    inputs, held_out = calibration_inputs(main, given, seed, kinds, checks)
+    network = CalibratedNetwork(runner, inputs, held_out, options.metric, skips=not given)
     promise = PrecisionPromise(
         options.precision,
         options.largest_error,
         metric_name(options.metric),
         inputs=len(inputs),
-        held_out_inputs=len(held_out),
-        seed=None if options.calibration else options.seed,
+        seed=None if given else seed,
+        kinds=tuple(kinds),
     )
     if options.largest_error is not None:
         return _within(promise, choose_tasks(network, gains, options.largest_error, _tell(job)))
-    measured, others = network.error(gains), network.held_out_error(gains)
+    measured, checked = network.error(gains), network.check(gains, math.inf)
+    others = checked.worst
     worst = max(measured, others or 0.0)
     if not math.isfinite(worst):
         raise UsageError(
             f"precision bfloat16: outputs have an error ({promise.metric}) of {worst:g}, as "
             "where they are no numbers any more; take auto, which leaves such tasks in float32"
         )
-    return replace(promise, tasks=dict.fromkeys(gains), measured=measured, held_out=others)
+    return replace(
+        promise,
+        tasks=dict.fromkeys(gains),
+        measured=measured,
+        held_out=others,
+        held_out_inputs=len(checked.errors),
+    )
 
 
 def _within(promise: PrecisionPromise, found: ChosenTasks) -> PrecisionPromise:
@@ -227,6 +244,10 @@ def _within(promise: PrecisionPromise, found: ChosenTasks) -> PrecisionPromise:
         predicted=found.predicted,
         measured=found.measured,
         held_out=found.held_out,
+        held_out_inputs=len(found.checked.errors),
+        rare=found.rare,
+        exceeding=found.exceeding,
+        confidence=CONFIDENCE,
         gain_bound=found.gain_bound,
     )
 

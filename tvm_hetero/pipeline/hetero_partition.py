@@ -8,7 +8,7 @@ from typing import Any
 import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel
-from tvm_hetero.pipeline.options import MEASURED_GAP, SECONDS, PartitionOptions
+from tvm_hetero.pipeline.options import CHECKS, MEASURED_GAP, SECONDS, PartitionOptions
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.objective_kinds import Kind, Objective
 
@@ -30,7 +30,8 @@ class HeteroPartition:
     objective : ``latency``, ``throughput``, ``energy`` or ``cost``, or a whole `Objective`.
     batch : elements per batch, where the objective does not say it.
     solver, time_limit, gap, seed, cost_model, respect_annotations, plain_sums, probabilities, \
-    precision, accuracy, metric, calibration : see `tvm_hetero.pipeline.options.PartitionOptions`.
+    precision, accuracy, metric, calibration, checks : see \
+    `tvm_hetero.pipeline.options.PartitionOptions`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class HeteroPartition:
         accuracy: float | None = None,
         metric: Callable[[Any, Any], float] | None = None,
         calibration: Sequence[Mapping[str, Any]] = (),
+        checks: int = CHECKS,
     ) -> None:
         self.platform = platform
         goal = objective if isinstance(objective, Objective) else Objective(objective, batch)
@@ -67,6 +69,7 @@ class HeteroPartition:
             accuracy=accuracy,
             metric=metric,
             calibration=calibration,
+            checks=checks,
         )
 
     def transform_module(self, mod: tvm.IRModule, _ctx: tvm.transform.PassContext) -> tvm.IRModule:

@@ -17,15 +17,17 @@ from tvm_hetero.devices.target import device_target
 from tvm_hetero.errors import UsageError
 from tvm_hetero.frontends.onnx.post_training import float_outputs
 from tvm_hetero.passes.io_tasks import host_device
-from tvm_hetero.passes.lowered_main import tensor_bytes
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 from tvm_hetero.pipeline.precision.output_error import error_by, metric_name
+from tvm_hetero.pipeline.precision.rare_errors import CONFIDENCE, exceeding_share, rare_error
 from tvm_hetero.problem.precision_promise import INT8, PrecisionPromise
 from tvm_hetero.util.text_tables import count_noun
 
-# Bytes of outputs in float32 that are held at once; one input's, if they are more.
+# Random inputs on which errors in bytes are measured: ranges are those of such ones.
+RANDOM_KINDS = ("normal",)
+# Bytes of inputs and outputs that are held at once; one run's, if they are more.
 _HELD = 1 << 26
 
 Inputs = Sequence[Mapping[str, Any]]
@@ -53,31 +55,41 @@ def measure_error(
     device = codes.platform.device(host_device(codes.platform))
     runner = NetworkRunner(codes.tasks, {}, device_target(device))
     runner.check_memory(1)
-    everything = [*inputs, *held_out]
-    errors = []
-    for values, expected in zip(everything, _expected(model, everything, codes), strict=True):
-        found = runner.outputs(values)
-        _check(expected, found)
-        errors.append(error_by(options.metric, expected, found))
+    measured, others = (
+        list(_errors(runner, options, model, values)) for values in (inputs, held_out)
+    )
+    promised = options.accuracy is not None
     return PrecisionPromise(
         INT8,
         options.accuracy,
         metric_name(options.metric),
-        measured=max(errors[: len(inputs)]),
-        held_out=max(errors[len(inputs) :], default=None),
+        measured=max(measured),
+        held_out=max(others, default=None),
         inputs=len(inputs),
         held_out_inputs=len(held_out),
         seed=None if options.calibration else options.seed,
+        kinds=() if options.calibration else RANDOM_KINDS,
+        rare=rare_error(others) if promised and others else None,
+        exceeding=exceeding_share(len(others), 1) if promised else None,
+        confidence=CONFIDENCE if promised else None,
     )
 
 
-def _expected(model: onnx.ModelProto, inputs: Inputs, codes: Job) -> Iterator[Arrays]:
-    """The float model's outputs for each of the inputs, no more of them at once than `_HELD`.
+def _errors(
+    runner: NetworkRunner, options: PartitionOptions, model: onnx.ModelProto, inputs: Inputs
+) -> Iterator[float]:
+    for place, expected in enumerate(_expected(model, inputs, runner)):
+        found = runner.outputs(inputs[place])
+        _check(expected, found)
+        yield error_by(options.metric, expected, found)
+
+
+def _expected(model: onnx.ModelProto, inputs: Inputs, runner: NetworkRunner) -> Iterator[Arrays]:
+    """The float model's outputs for each of the inputs, no more of both at once than `_HELD`.
 
     A child for each input would read the weights each time.
     """
-    each = sum(tensor_bytes(result.ty) for result in codes.tasks.main.results())
-    count = max(1, _HELD // max(1, each))
+    count = max(1, _HELD // max(1, runner.end_bytes))
     for start in range(0, len(inputs), count):
         yield from float_outputs(model, inputs[start : start + count])
 
@@ -104,12 +116,14 @@ def refuse_error(promise: PrecisionPromise) -> None:
     UsageError
         Says the errors, and what there is to do.
     """
-    worst = max(promise.measured or 0.0, promise.held_out or 0.0)
+    worst = max(promise.measured or 0.0, promise.held_out or 0.0, promise.rare or 0.0)
     if math.isfinite(worst) and (promise.accuracy is None or worst <= promise.accuracy):
         return
     said = f"{promise.measured:.3g} on {count_noun(promise.inputs, 'input')} for calibration"
     if promise.held_out is not None:
         said += f", {promise.held_out:.3g} on {count_noun(promise.held_out_inputs, 'other')}"
+    if promise.rare is not None:
+        said += f", {promise.rare:.3g} expected of one in a thousand"
     allowed = "" if promise.accuracy is None else f"; {promise.accuracy:g} is allowed"
     random = " (these were random ones)" if promise.seed is not None else ""
     raise UsageError(

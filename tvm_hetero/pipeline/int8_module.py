@@ -43,11 +43,12 @@ from tvm_hetero.frontends.onnx.source import imported_model, noted_limits
 from tvm_hetero.passes.attributes import INPUT_NAMES, MODEL_NAME, OUTPUT_NAMES, RANGES, SOURCE
 from tvm_hetero.passes.precision_promise import promise_of, with_promise
 from tvm_hetero.pipeline.choose_precision import refuse_unmeasurable
-from tvm_hetero.pipeline.int8_error import measure_error, refuse_error
+from tvm_hetero.pipeline.int8_error import RANDOM_KINDS, measure_error, refuse_error
 from tvm_hetero.pipeline.job import Job
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.precision.calibration_inputs import calibration_inputs, check_inputs
 from tvm_hetero.pipeline.precision.output_error import metric_name
+from tvm_hetero.pipeline.precision.rare_errors import CONFIDENCE, exceeding_share
 from tvm_hetero.pipeline.steps import LOWER, run_phases
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem.precision_promise import FLOAT32, INT8, PrecisionPromise
@@ -56,6 +57,8 @@ from tvm_hetero.problem.precision_promise import FLOAT32, INT8, PrecisionPromise
 _KEPT = (INPUT_NAMES, OUTPUT_NAMES, MODEL_NAME, SOURCE, RANGES)
 # A node's bytes must take this share of its float32 at most: edges are not in it.
 _WORTH = 0.95
+# Random inputs, held out, on which an error is measured of which nothing is promised.
+_MEASURED = 2
 
 
 def int8_module(
@@ -102,7 +105,8 @@ def int8_module(
     if not choices:
         return _as_it_is(mod, options, _NOTHING)
     main, given = plain.tasks.main, options.calibration
-    inputs, held_out = calibration_inputs(main, given, options.seed)
+    checks = options.checks if options.accuracy is not None else _MEASURED
+    inputs, held_out = calibration_inputs(main, given, options.seed, RANDOM_KINDS, checks)
     before = _seconds(plain)
     tried = []
     for nodes in choices:
@@ -129,7 +133,8 @@ def _again(mod: tvm.IRModule, found: PrecisionPromise, options: PartitionOptions
         )
     if options.accuracy is None:
         return mod
-    promise = replace(found, accuracy=options.accuracy)
+    share = exceeding_share(found.held_out_inputs, 1)
+    promise = replace(found, accuracy=options.accuracy, exceeding=share, confidence=CONFIDENCE)
     refuse_error(promise)
     return with_promise(mod, promise)
 

@@ -30,7 +30,10 @@ class PrecisionPromise:
     predicted : the error of all, from those alone.
     measured, held_out : the error of all, on inputs for calibration and on others.
     inputs, held_out_inputs : how many there were of these.
-    seed : of random inputs; None where inputs were given.
+    seed, kinds : of random inputs; None and nothing where inputs were given.
+    rare : the error of one input in a thousand, as the tail of errors on others has it.
+    exceeding, confidence : the share of inputs drawn like the others whose error may be above
+        `accuracy`, and how sure that is; None where nothing is promised.
     seconds, seconds_float32 : sums over all tasks, each by itself on the quickest device.
     gain_bound : seconds that no choice within the same budget can save more than.
     reason : why all tasks are in float32, where that is no matter of accuracy.
@@ -46,6 +49,10 @@ class PrecisionPromise:
     inputs: int = 0
     held_out_inputs: int = 0
     seed: int | None = None
+    kinds: tuple[str, ...] = ()
+    rare: float | None = None
+    exceeding: float | None = None
+    confidence: float | None = None
     seconds: float | None = None
     seconds_float32: float | None = None
     gain_bound: float | None = None
@@ -58,6 +65,8 @@ class PrecisionPromise:
             value = getattr(self, name)
             if value is not None:
                 row[name] = value
+        if self.kinds:
+            row["kinds"] = list(self.kinds)
         if self.reason:
             row["reason"] = self.reason
         return row | {"tasks": dict(self.tasks)}
@@ -71,7 +80,7 @@ class PrecisionPromise:
         FormatError
             If it says something unknown or of the wrong kind.
         """
-        optional = [*_NUMBERS, *_COUNTS, "reason"]
+        optional = [*_NUMBERS, *_COUNTS, "reason", "kinds"]
         row = Fields(data, where, ["precision", "metric", "tasks"], optional)
         tasks = row.fields("tasks", optional=None)
         precision = row.choice("precision", PRECISIONS[1:])
@@ -84,11 +93,13 @@ class PrecisionPromise:
             metric=row.text("metric"),
             tasks={n: tasks.number(n) if tasks.has(n) else None for n in tasks.data},
             reason=row.text("reason", ""),
+            kinds=row.names("kinds") if row.has("kinds") else (),
             **known,
         )
 
 
 _NUMBERS = (
-    "accuracy", "predicted", "measured", "held_out", "seconds", "seconds_float32", "gain_bound",
+    "accuracy", "predicted", "measured", "held_out", "rare", "exceeding", "confidence",
+    "seconds", "seconds_float32", "gain_bound",
 )  # fmt: skip
 _COUNTS = ("inputs", "held_out_inputs", "seed")

@@ -16,8 +16,9 @@ from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
 from tvm_hetero.passes.narrow_tasks import narrow_kernels, narrow_tasks
+from tvm_hetero.pipeline.precision.calibrated_network import CalibratedNetwork
 from tvm_hetero.pipeline.precision.calibration_inputs import random_inputs
-from tvm_hetero.pipeline.precision.choose_tasks import CalibratedNetwork, choose_tasks
+from tvm_hetero.pipeline.precision.choose_tasks import choose_tasks
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 
 # Where the processor has no such instruction, the arithmetic gives the same numbers.
@@ -126,10 +127,10 @@ def test_an_accuracy_is_kept_on_all_inputs(
 ) -> None:
     found = choose_tasks(calibrated, dict.fromkeys(products, 1.0), limit)
     assert calibrated.error(found.tasks) <= limit
-    assert (calibrated.held_out_error(found.tasks) or 0.0) <= limit
+    assert (calibrated.check(found.tasks, limit).worst or 0.0) <= limit
     for other in set(products) - set(found.tasks):  # and no other one has room beside them
         more = [*found.tasks, other]
-        assert max(calibrated.error(more), calibrated.held_out_error(more) or 0.0) > limit
+        assert max(calibrated.error(more), calibrated.check(more, limit).worst or 0.0) > limit
     assert len(found.tasks) <= found.gain_bound <= len(products)
 
 

@@ -39,14 +39,29 @@ CalibrationOption = Annotated[
 ]
 
 
+ChecksOption = Annotated[
+    int | None,
+    typer.Option(
+        "--checks",
+        metavar="N",
+        help="Random inputs, held out, that must keep --accuracy before it is promised: the more, "
+        "the surer, and the longer it takes. [default: 300]",
+    ),
+]
+
+
 def precision_settings(
-    precision: str, accuracy: float | None, calibration: list[Path] | None
+    precision: str,
+    accuracy: float | None,
+    calibration: list[Path] | None,
+    checks: int | None = None,
 ) -> dict[str, Any]:
     """What these options are in a `PartitionOptions`."""
     from tvm_hetero.cli.shared.measure import read_inputs
 
     inputs = tuple(read_inputs(path) for path in calibration or ())
-    return {"precision": precision, "accuracy": accuracy, "calibration": inputs}
+    asked = {} if checks is None else {"checks": checks}
+    return {"precision": precision, "accuracy": accuracy, "calibration": inputs, **asked}
 
 
 def refuse_precision(precision: str, instead: str) -> None:

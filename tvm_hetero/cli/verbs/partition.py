@@ -40,6 +40,7 @@ from tvm_hetero.cli.shared.partition_steps import (
 from tvm_hetero.cli.shared.precision_options import (
     AccuracyOption,
     CalibrationOption,
+    ChecksOption,
     PrecisionOption,
     precision_settings,
     refuse_precision,
@@ -130,6 +131,7 @@ def partition(
     precision: PrecisionOption = "float32",
     accuracy: AccuracyOption = None,
     calibration: CalibrationOption = None,
+    checks: ChecksOption = None,
     no_measure: Annotated[
         bool,
         typer.Option(
@@ -198,7 +200,7 @@ def partition(
         respect_annotations=respect_annotations,
         plain_sums=plain_sums,
         probabilities=options.parse_probabilities(probability),
-        **precision_settings(precision, accuracy, calibration),
+        **precision_settings(precision, accuracy, calibration, checks),
     )
     if opened:
         from tvm_hetero.cli.shared.partition_sizes import partition_open_model, refuse_closed

@@ -26,6 +26,7 @@ from tvm_hetero.frontends.onnx.model.mutable_graph import OnnxGraph
 from tvm_hetero.frontends.onnx.model.refusals import ANOTHER_FORM
 from tvm_hetero.frontends.onnx.model.static_types import dynamic_operators
 from tvm_hetero.frontends.onnx.opsets import convert_opset
+from tvm_hetero.frontends.onnx.quantized.coded_pads import pad_behind_codes
 from tvm_hetero.frontends.onnx.quantized.dequantized_convolutions import convolve_codes
 from tvm_hetero.frontends.onnx.quantized.dequantized_products import multiply_codes
 from tvm_hetero.frontends.onnx.quantized.early_codes import quantize_early
@@ -77,6 +78,7 @@ def rewrite_graph(graph: OnnxGraph, limits: OnnxLimits = DEFAULT_LIMITS) -> None
     no_training(graph, rewritten=True)
     graph.sweep()
     state_zeros(graph)
+    pad_behind_codes(graph)
     quantize_early(graph)
     multiply_codes(graph)
     convolve_codes(graph)

@@ -19,88 +19,37 @@ Belief
     keep A, nothing is left to choose. Then budgets are halved between the largest that held and the
     smallest that did not, `_ROUNDS` times; and of the tasks that are left those are added, the most
     gaining ones first, with which the accuracy still holds (`_ADDED` are tried): squares are a
-    model, and a choice may be better than it says. Inputs that are held out only ever withdraw
-    tasks: what calibration lets pass must hold on them too. With no task left the error is 0.
+    model, and a choice may be better than it says.
+
+Promise
+    A few inputs for calibration say little of the worst of many. So up to `TRIES` choices are made,
+    each within a smaller error on calibration than the one before, and the first one that keeps A
+    on every input that is held out is taken: none of their errors, nor what their tail says of one
+    input in a thousand, may be above A (`rare_errors`). Which choices are tried depends on the
+    inputs for calibration alone, so that their number is all that the others' bound pays for. With
+    no task left the error is 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from tvm_hetero.errors import UsageError
+from tvm_hetero.pipeline.precision.calibrated_network import CalibratedNetwork, Checked
 from tvm_hetero.pipeline.precision.knapsack import fill_knapsack
-from tvm_hetero.pipeline.precision.network_runner import NetworkRunner, NetworkTrace
-from tvm_hetero.pipeline.precision.output_error import Metric, error_by, metric_name
+from tvm_hetero.pipeline.precision.rare_errors import exceeding_share, rare_error
 
+# Choices that held-out inputs may judge, and the share of an error that the next one is within.
+TRIES, _STEP = 8, 0.7
 _ROUNDS = 6
 _ADDED = 16
 # Of the budget that the model says, so that the first try mostly holds.
 _CAUTION = 0.9
 
-Inputs = Mapping[str, Any]
+_UNCHECKED = Checked((), complete=True)
+
 Tell = Callable[[int, int], None]
-
-
-class CalibratedNetwork:
-    """A network and the inputs on which its errors are measured.
-
-    Parameters
-    ----------
-    runner : runs it.
-    inputs, held_out : for calibration, and others.
-    metric : what an error is.
-    """
-
-    def __init__(
-        self,
-        runner: NetworkRunner,
-        inputs: Sequence[Inputs],
-        held_out: Sequence[Inputs],
-        metric: Metric | None,
-    ) -> None:
-        self._runner, self._metric = runner, metric
-        runner.check_memory(len(inputs) + len(held_out))
-        traces = [runner.trace(values) for values in (*inputs, *held_out)]
-        for number, trace in enumerate(traces):
-            self._check(trace, number, len(inputs))
-        self._inputs, self._held_out = traces[: len(inputs)], traces[len(inputs) :]
-
-    def _check(self, trace: NetworkTrace, number: int, count: int) -> None:
-        """Refuse inputs that say nothing of errors, and a metric of which nothing is right."""
-        apart = number >= count
-        what = f"calibration: {'held-out ' if apart else ''}input {number - count * apart}"
-        floats = [output for output in trace.outputs if output.dtype.kind == "f"]
-        if any(np.isnan(output).any() for output in floats):
-            raise UsageError(
-                f"{what}: outputs are not numbers (NaN) in float32 already, so no error can be "
-                "measured; give inputs that the model is for (--calibration X.npz)"
-            )
-        error = error_by(self._metric, trace.outputs, trace.outputs)
-        if error > 0:
-            raise UsageError(
-                f"the metric {metric_name(self._metric)!r} gave {error:g} for equal outputs; "
-                "expected 0"
-            )
-
-    def error(self, chosen: Collection[str]) -> float:
-        """The largest error on the inputs for calibration with the `chosen` tasks in bfloat16."""
-        return self._error(self._inputs, chosen) or 0.0
-
-    def held_out_error(self, chosen: Collection[str]) -> float | None:
-        """That on the inputs that are held out; None where there are none."""
-        return self._error(self._held_out, chosen)
-
-    def _error(self, traces: Sequence[NetworkTrace], chosen: Collection[str]) -> float | None:
-        found = [
-            error_by(self._metric, trace.outputs, self._runner.rerun(trace, chosen))
-            for trace in traces
-        ]
-        return max(found, default=None)
 
 
 @dataclass(frozen=True)
@@ -112,16 +61,32 @@ class ChosenTasks:
     tasks : their ids, in order.
     alone : the error that each makes by itself.
     predicted : the error of all, by the model.
-    measured, held_out : as it was measured.
+    measured : as it was, on inputs for calibration.
     gain_bound : what no choice within the same budget gains more than (s).
+    checked : errors on inputs that are held out.
     """
 
     tasks: tuple[str, ...]
     alone: Mapping[str, float]
     predicted: float
     measured: float
-    held_out: float | None
     gain_bound: float
+    checked: Checked = _UNCHECKED
+
+    @property
+    def held_out(self) -> float | None:
+        """The largest error on inputs that are held out; None where there are none."""
+        return self.checked.worst
+
+    @property
+    def rare(self) -> float | None:
+        """The error of one input in a thousand, as those that are held out let expect it."""
+        return rare_error(self.checked.errors) if self.checked.errors else None
+
+    @property
+    def exceeding(self) -> float:
+        """The share of inputs that may exceed the accuracy (`exceeding_share`)."""
+        return exceeding_share(len(self.checked.errors), TRIES) if self.tasks else 0.0
 
 
 def choose_tasks(
@@ -147,21 +112,42 @@ def choose_tasks(
     for done, task in enumerate(gains, start=1):
         alone[task] = network.error([task])
         tell(done, len(gains))
-    search = _BudgetSearch(network, gains, alone, accuracy)
-    everything = search.look(math.inf)
-    if search.holds(everything):
-        return everything
-    return search.with_more(search.divide(everything))
+    search = _BudgetSearch(network, gains, alone)
+    for found in search.choices(accuracy):
+        found = replace(found, checked=network.check(found.tasks, accuracy))
+        if found.checked.complete and (found.rare or 0.0) <= accuracy:
+            return found
+    return _NOTHING
+
+
+_NOTHING = ChosenTasks((), {}, 0.0, 0.0, 0.0)
 
 
 @dataclass
 class _BudgetSearch:
-    """Budgets that held, and budgets that did not."""
+    """Choices by their errors on inputs for calibration."""
 
     network: CalibratedNetwork
     gains: Mapping[str, float]
     alone: Mapping[str, float]
-    accuracy: float
+    known: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def choices(self, accuracy: float) -> Iterator[ChosenTasks]:
+        """Up to `TRIES` choices that differ, each within a smaller error than the one before."""
+        everything = self.look(math.inf)
+        allowed = min(accuracy, everything.measured)
+        tried: set[tuple[str, ...]] = {()}
+        for number in range(TRIES):
+            found = self.within(everything, allowed * _STEP**number)
+            if found.tasks not in tried:
+                yield found
+            tried.add(found.tasks)
+
+    def within(self, everything: ChosenTasks, accuracy: float) -> ChosenTasks:
+        """The choice that gains the most within an error."""
+        if everything.measured <= accuracy:
+            return everything
+        return self.with_more(self.divide(everything, accuracy), accuracy)
 
     def look(self, budget: float) -> ChosenTasks:
         """What the knapsack chooses within a budget of squares, measured."""
@@ -172,40 +158,36 @@ class _BudgetSearch:
 
     def _measured(self, tasks: Sequence[str], bound: float) -> ChosenTasks:
         alone = {task: self.alone[task] for task in tasks}
-        measured = self.network.error(tasks)
-        held_out = self.network.held_out_error(tasks) if measured <= self.accuracy else None
-        return ChosenTasks(tuple(tasks), alone, _root(alone), measured, held_out, bound)
+        key = tuple(tasks)
+        if key not in self.known:  # the next try asks for some of the same
+            self.known[key] = self.network.error(key)
+        return ChosenTasks(key, alone, _root(alone), self.known[key], bound)
 
-    def with_more(self, found: ChosenTasks) -> ChosenTasks:
+    def with_more(self, found: ChosenTasks, accuracy: float) -> ChosenTasks:
         """The choice and whatever of the other tasks still holds with it."""
         others = [task for task in self.gains if task not in found.alone]
         for task in sorted(others, key=lambda task: -self.gains[task])[:_ADDED]:
             tasks = [each for each in self.gains if each in found.alone or each == task]
             more = self._measured(tasks, found.gain_bound)
-            found = more if self.holds(more) else found
+            found = more if more.measured <= accuracy else found
         squares = [error * error for error in self.alone.values()]
         budget = math.fsum(found.alone[task] * found.alone[task] for task in found.tasks)
         filling = fill_knapsack(list(self.gains.values()), squares, budget)
         return replace(found, gain_bound=max(filling.bound, self._gain(found)))
 
-    def holds(self, found: ChosenTasks) -> bool:
-        """Whether the outputs of a choice are near enough, on all inputs."""
-        return max(found.measured, found.held_out or 0.0) <= self.accuracy
-
-    def divide(self, everything: ChosenTasks) -> ChosenTasks:
+    def divide(self, everything: ChosenTasks, accuracy: float) -> ChosenTasks:
         """Look for the largest budget that holds, all tasks being too many."""
-        best = ChosenTasks((), {}, 0.0, 0.0, self.network.held_out_error(()), 0.0)
+        best = _NOTHING
         low, high = 0.0, math.fsum(e * e for e in everything.alone.values())
-        worst = max(everything.measured, everything.held_out or 0.0)
-        if 0 < high < math.inf and worst < math.inf:
-            factor = worst / math.sqrt(high)
-            allowed = self.accuracy / factor
+        if 0 < high < math.inf and everything.measured < math.inf:
+            factor = everything.measured / math.sqrt(high)
+            allowed = accuracy / factor
             budget = min(high * _CAUTION, _CAUTION * allowed * allowed)
         else:
-            budget = self.accuracy * self.accuracy
+            budget = accuracy * accuracy
         for _ in range(_ROUNDS):
             found = self.look(budget)
-            if self.holds(found):
+            if found.measured <= accuracy:
                 low, best = budget, max(best, found, key=self._gain)
             else:
                 high = budget

@@ -82,6 +82,12 @@ class NetworkRunner:
         self._results = [self._argument(each, "an output") for each in self._main.results()]
         self._words: dict[tuple[Any, int], Any] = {}
 
+    @property
+    def end_bytes(self) -> int:
+        """The bytes of a run's inputs and outputs."""
+        types = [*(p.ty for p in self._main.params), *(r.ty for r in self._main.results())]
+        return sum(tensor_bytes(ty) for ty in types)
+
     def check_memory(self, count: int) -> None:
         """Refuse so many inputs that their traces, which are kept whole, are not held here.
 
@@ -110,18 +116,26 @@ class NetworkRunner:
         RunError
             If a kernel refuses them.
         """
+        return self._trace(inputs, ())
+
+    def outputs(
+        self, inputs: Mapping[str, Any], chosen: Collection[str] = ()
+    ) -> list[np.ndarray[Any, Any]]:
+        """The outputs with the `chosen` tasks in bfloat16, the others as the module has them.
+
+        Errors are those of `trace`.
+        """
+        return self._trace(inputs, chosen).outputs
+
+    def _trace(self, inputs: Mapping[str, Any], chosen: Collection[str]) -> NetworkTrace:
         check_inputs(self._main, inputs)
         tensors: Tensors = {}
         for i, name in enumerate(self._main.inputs):
             values = np.ascontiguousarray(inputs[name])
             tensors[TensorSource(None, i)] = tvm.runtime.tensor(values)
-        for call in self._main.calls:
-            self._run(call, tensors, narrow=False)
+        for call, task in zip(self._main.calls, self._main.task_ids, strict=True):
+            self._run(call, tensors, narrow=task in chosen)
         return NetworkTrace(tensors, self._outputs(tensors))
-
-    def outputs(self, inputs: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
-        """The outputs with all tasks as the module has them; errors as of `trace`."""
-        return self.trace(inputs).outputs
 
     def rerun(self, trace: NetworkTrace, chosen: Collection[str]) -> list[np.ndarray[Any, Any]]:
         """The outputs for the same inputs with the `chosen` tasks (by their ids) in bfloat16."""

@@ -13,8 +13,8 @@ from tvm_hetero.util.untrusted_names import printable
 _HEADERS = ["task", "precision", "error alone"]
 _HOW = {BFLOAT16: "in bfloat16", AUTO: "in bfloat16", INT8: "multiply bytes"}
 _RANDOM = (
-    "(measured on random inputs, which say little of a model whose own are nothing like them: give "
-    "some that are, --calibration X.npz)"
+    "(random inputs say little of a model whose own are nothing like them: give some that are, "
+    "--calibration X.npz)"
 )
 
 
@@ -30,6 +30,8 @@ def precision_text(promise: PrecisionPromise | None, problem: Problem) -> str:
     lines = [head + _gain(promise)]
     if promise.measured is not None:
         lines.append(_errors(promise))
+    if promise.tasks and promise.exceeding is not None:
+        lines.append(_promised(promise))
     if promise.seed is not None:
         lines.append(_RANDOM)
     return "\n".join(lines)
@@ -53,7 +55,19 @@ def _errors(promise: PrecisionPromise) -> str:
     if promise.held_out is not None:
         others = count_noun(promise.held_out_inputs, "other")
         parts.append(f"{promise.held_out:.3g} on {others}")
+    if promise.rare is not None:
+        parts.append(f"{promise.rare:.3g} expected of one in a thousand")
     return f"{printable(promise.metric)}: {', '.join(parts)}"
+
+
+def _promised(promise: PrecisionPromise) -> str:
+    """``promised with 95 % confidence: at most 1.7 % of inputs drawn ... are off by more``"""
+    if not promise.held_out_inputs:
+        return "promised: nothing of other inputs, as none was held out"
+    kinds = ", ".join(map(printable, promise.kinds))
+    like = f"random inputs ({kinds}, equally often)" if kinds else "inputs like those given"
+    share, sure = 100 * (promise.exceeding or 0.0), 100 * (promise.confidence or 0.0)
+    return f"promised with {sure:.3g} % confidence: at most {share:.2g} % of {like} are off by more"
 
 
 def precision_table(promise: PrecisionPromise | None, problem: Problem) -> str:

@@ -9,6 +9,9 @@ kernel before it, which then has no rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from onnx import NodeProto
 
@@ -17,6 +20,8 @@ from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
 from tvm_hetero.frontends.onnx.expansion.windows import rewrite_same_pads
 from tvm_hetero.frontends.onnx.model.mutable_graph import attribute
+
+Array = np.ndarray[Any, Any]
 
 _KEPT = {"group": 1, "kernel_shape": None, "strides": None, "dilations": None}
 
@@ -33,7 +38,7 @@ def rewrite_convolution(r: Rewriting) -> bool:
         return rewrite_same_pads(r)
     if pad is None or pad.op_type != "Pad":
         return False
-    around = _zeros_around(r, pad)
+    around = zeros_around(pad, r.array)
     if around is None:
         return False
     own = r.attribute("pads") or [0] * len(around)
@@ -43,13 +48,19 @@ def rewrite_convolution(r: Rewriting) -> bool:
     return True
 
 
-def _zeros_around(r: Rewriting, pad: NodeProto) -> list[int] | None:
-    """Return the zeros before and after each axis of the image; None if it is not just these."""
+def zeros_around(pad: NodeProto, array: Callable[[str], Array | None]) -> list[int] | None:
+    """Return the zeros before and after each axis of the image; None if it is not just these.
+
+    Parameters
+    ----------
+    array
+        The data of a constant by its name, None for what is none.
+    """
     operands = [*pad.input, "", "", ""]
     if not operands[1] or operands[3] or attribute(pad, "mode", b"constant") != b"constant":
         return None
-    pads = r.array(operands[1])
-    value = r.array(operands[2]) if operands[2] else np.zeros(1)
+    pads = array(operands[1])
+    value = array(operands[2]) if operands[2] else np.zeros(1)
     if pads is None or value is None or np.any(value != 0) or np.any(pads < 0):
         return None
     before, after = np.split(pads, 2)
