@@ -11,7 +11,7 @@ from typing import Any
 
 # Values that readers stumble over.
 WEIRD: list[Any] = [
-    None, True, False, -1, 0, 1, 2, 7, 2**31, 2**53 + 1, 2**63, 10**400, 0.5, -0.0, 1e308, 1e-320,
+    None, True, False, -1, 0, 1, 2, 7, 2**31, 2**53 + 1, 2**62, 2**63, 10**400, 0.5, -0.0, 1e308, 1e-320,
     "", "x", "1", "\x1b[31mred\x07", "\u202eltr", "\ud800", "a" * 5000, "../x", "/dev/zero", "\0",
     [], {}, [[]], [1, -1], {"a": {}}, ["x"] * 40, [0] * 2000, [2**40, 2**40],
     float("nan"), float("inf"),
