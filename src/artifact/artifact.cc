@@ -136,10 +136,8 @@ Artifact ReadFolder(const std::string& folder, const std::string& variant) {
   artifact.variant = variant.empty() ? manifest.default_variant() : variant;
   artifact.plan = ParsePlan(
       ReadChecked(artifact.folder, manifest.PlanOf(artifact.variant), artifact.files));
-  if (artifact.files.count(kKernels) != 0) {  // older ones lack it
-    CheckTakes(artifact.plan, ReadChecked(artifact.folder, kKernels, artifact.files),
-               artifact.folder + "/" + kKernels);
-  }
+  CheckTakes(artifact.plan, ReadChecked(artifact.folder, kKernels, artifact.files),
+             artifact.folder + "/" + kKernels);
   artifact.weights = artifact.folder + "/weights.safetensors";
   const auto mcpus = CompiledFor(ReadChecked(artifact.folder, kProblem, artifact.files),
                                  artifact.folder + "/" + kProblem);

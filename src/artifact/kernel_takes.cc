@@ -91,7 +91,6 @@ void CheckCall(const Plan& plan, size_t step, size_t number, const Signatures& s
 void CheckTakes(const Plan& plan, const std::string& kernels, const std::string& path) {
   JsonObject document(ParseJson(kernels, path), "", path);
   document.RequireFormat(kKernelsFormat);
-  if (!document.Has("takes")) return;  // of an older version
   const Signatures signatures = ParseTakes(document);
   for (size_t step = 0; step < plan.steps.size(); ++step) {
     for (size_t call = 0; call < plan.steps[step].calls.size(); ++call) {

@@ -27,6 +27,9 @@
 namespace tvm_hetero {
 namespace {
 
+// Of tensors the bits are counted, in 63 of them.
+constexpr int64_t kMostScratch = int64_t{1} << 60;
+
 using KnownBytes = std::vector<std::optional<int64_t>>;
 
 /*! \brief The size of each slot's tensor, where the plan says it. */
@@ -108,9 +111,9 @@ class StepChecker {
                                 << DeviceName(plan_.DeviceOfWorker(step_.worker))
                                 << ", expected a CPU, CUDA or ROCm device";
     }
-    if (step_.scratch < 0) {
+    if (step_.scratch < 0 || step_.scratch >= kMostScratch) {
       TVM_FFI_THROW(ValueError) << "plan: " << row << ": scratch is " << step_.scratch
-                                << ", expected a number of bytes from 0 on";
+                                << ", expected a number of bytes from 0 on, below 2^60";
     }
     for (int slot : step_.outs) {
       if (plan_.slots[slot].type) continue;

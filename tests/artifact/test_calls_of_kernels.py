@@ -130,11 +130,13 @@ def test_what_kernels_take_is_read_strictly(copied, damage, message):
         assert message in text
 
 
-def test_an_artifact_that_does_not_say_what_its_kernels_take_is_loaded(copied):
+def test_an_artifact_that_does_not_say_what_its_kernels_take_is_refused(copied):
     change(copied, "kernels.json", lambda document: document.pop("takes"))
-    with th.load(copied) as executor:
-        assert executor.plan.steps
-    assert call(example_program(), copied).returncode == 0
+    for text in said(copied):
+        assert "takes" in text
+    change(copied, "manifest.json", lambda document: document["files"].pop("kernels.json"))
+    for text in said(copied):
+        assert "kernels.json" in text
 
 
 def test_plans_give_kernels_what_their_functions_have(executable: Executable) -> None:

@@ -68,6 +68,7 @@ BROKEN_KERNELS: dict[str, tuple[Change, list[str]]] = {
         ["slots[2] 't2' has no shape and dtype", "steps[0] 's0'"],
     ),
     "negative scratch": (lambda p: _step(p).update(scratch=-64), ["scratch is -64"]),
+    "endless scratch": (lambda p: _step(p).update(scratch=2**62), ["below 2^60"]),
     "crooked offset": (lambda p: _arg(p, 0, 1).update(scratch=4), ["scratch is 4", "64"]),
     "negative offset": (lambda p: _arg(p, 0, 1).update(scratch=-64), ["scratch is -64"]),
     "beyond the end": (

@@ -31,7 +31,7 @@ from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
 
 OPSETS = (1, 7, 9, 11, 13, 15, 17, 18, 19, 21, 23, 24)
-KINDS = (1, 1, 1, 6, 7, 7, 9, 10, 11, 2, 3, 16)
+KINDS = (1, 1, 1, 6, 7, 7, 9, 10, 11, 2, 3, 16, 14)
 # Of this process and its children; CPU time. A search for the node that hangs takes some steps.
 MOST_SECONDS = 30.0
 MOST_BYTES = 3 << 29
@@ -97,7 +97,10 @@ def _tensor(h: Hostility, name: str, kind: int, dims: Sequence[int]) -> onnx.Ten
     numbers = [h.integer() if h.chance(0.3) else int(h.rng.integers(-2, 5)) for _ in range(count)]
     with np.errstate(all="ignore"):
         array = np.array(numbers, dtype=np.int64).reshape(dims).astype(dtype)
-    return numpy_helper.from_array(array, name)
+    tensor = numpy_helper.from_array(array, name)
+    if h.chance(0.01):
+        tensor.segment.begin = h.integer()
+    return tensor
 
 
 def _attribute(h: Hostility, schema: onnx.defs.OpSchema.Attribute) -> onnx.AttributeProto:

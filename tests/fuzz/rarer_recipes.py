@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from tests.fuzz.growing import BOOL, FLOAT, INT32, INT64, FuzzValue, GrowingModel
 from tests.fuzz.recipes import recipe
@@ -13,6 +14,11 @@ _WITHIN = {
     "Acosh": (1.5, 4), "Log": (0.25, 4), "Sqrt": (0.25, 4), "Reciprocal": (0.25, 4),
 }  # fmt: skip
 _BITS_SINCE, _GELU_SINCE, _GRID_SINCE, _DFT_SINCE = 18, 20, 20, 20
+_AXES_ARE_OPERAND = 18
+_NARROW = (
+    TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16, TensorProto.UINT32,
+    TensorProto.UINT64,
+)  # fmt: skip
 
 
 def _clipped(m: GrowingModel, x: FuzzValue, low: float, high: float) -> str:
@@ -87,6 +93,51 @@ def bits(m: GrowingModel) -> bool:
     dtype = np.int64 if x.kind == INT64 else np.int32
     other = [] if operator == "BitwiseNot" else [m.constant(m.integer(-9, 9), dtype)]
     return m.add(operator, [x.name, *other], exact=True)
+
+
+@recipe
+def odd_powers(m: GrowingModel) -> bool:
+    """Powers that no one writes; what becomes of NaN is read by no one."""
+    x = m.pick()
+    exponent = m.choose([0, -1, 1.5, -2, 0.3, 40, np.nan, np.inf, -np.inf])
+    return x is not None and m.add("Pow", [x.name, m.constant(exponent, np.float32)], last=True)
+
+
+@recipe
+def narrow_integers(m: GrowingModel) -> bool:
+    """Signs, remainders and means of integers that are rarely anything but indices."""
+    x = m.pick((INT64, INT32), exact=True)
+    if x is None:
+        return False
+    if m.flag() and x.rank:
+        axes = m.axes(x.rank)
+        if m.opset < _AXES_ARE_OPERAND:
+            return m.add("ReduceMean", [x.name], exact=True, axes=axes, keepdims=m.flag())
+        operands = [x.name, m.constant(axes, np.int64)]
+        return m.add("ReduceMean", operands, exact=True, keepdims=m.flag())
+    kind = m.choose(_NARROW)
+    if not m.add("Cast", [x.name], exact=True, to=kind):
+        return False
+    narrow = m.nodes[-1].output[0]
+    if m.flag():
+        return m.add("Sign", [narrow], exact=True)
+    divisor = m.constant(m.integer(1, 7), helper.tensor_dtype_to_np_dtype(kind))
+    return m.add(m.choose(["Mod", "Div"]), [narrow, divisor], exact=True)
+
+
+@recipe
+def out_of_range(m: GrowingModel) -> bool:
+    """Numbers as integers that do not hold them."""
+    x = m.pick(exact=True)
+    if x is None:
+        return False
+    far = m.constant(m.choose([3e9, -3e9, 1e18, 1e19, 1e30, np.inf]), np.float32)
+    if not m.add("Mul", [x.name, far], exact=True):
+        return False
+    large = m.values.pop()
+    # Of uint32 ONNX Runtime itself says one thing in vectors and another behind them.
+    kinds = [INT32, INT64, TensorProto.UINT64]
+    return m.add("Cast", [large.name], exact=True, last=True, to=m.choose(kinds))
 
 
 @recipe

@@ -25,6 +25,7 @@ SMOOTH = (
     "ThresholdedRelu", "Sinh", "Cosh", "Asinh",
 )  # fmt: skip
 SINCE = {"HardSwish": 14, "Mish": 18, "Celu": 12}
+_WRAP_SINCE = 19
 _MOST_CHANNELS = 16  # of an image that is convolved to many
 JUMPING = ("Floor", "Ceil", "Round", "Sign")
 
@@ -267,8 +268,10 @@ def pad(m: GrowingModel) -> bool:
     x = m.pick(ranks=(1, 4))
     if x is None:
         return False
-    mode = m.choose(["constant", "reflect", "edge"])
+    mode = m.choose(["constant", "reflect", "edge", *(["wrap"] if m.opset >= _WRAP_SINCE else [])])
     most = min(2, min(x.dims) - 1) if mode == "reflect" else 2
+    if m.wild and m.flag():
+        most = 9  # beyond what there is to reflect
     if most < 0:
         return False
     pads = m.constant(m.rng.integers(0, most + 1, 2 * x.rank), np.int64)

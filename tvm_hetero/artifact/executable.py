@@ -53,7 +53,7 @@ class Executable:
     weights : the constants, by the names that the plans use.
     default : the variant that runs unless another is asked for.
     source : where the model came from (path, SHA-256, ...), as far as is known.
-    choices : how each kernel is computed on each device; None in artifacts of older versions.
+    choices : how each kernel is computed on each device.
     decision : why `default` is what it is (`tvm_hetero.executor.choose_variant`); None: not looked
         at.
     module : text of the lowered module (`tvm_hetero.compiler.module_text`) where the plan may be
@@ -73,7 +73,7 @@ class Executable:
     weights: Mapping[str, Any]
     default: str = PARTITION
     source: Mapping[str, Any] = field(default_factory=dict)
-    choices: tuple[Choice, ...] | None = None
+    choices: tuple[Choice, ...] = ()
     decision: Mapping[str, Any] | None = None
     module: str | None = None
     estimated: str | None = None

@@ -12,6 +12,7 @@ import safetensors
 import safetensors.numpy
 
 from tvm_hetero.artifact.executable import Executable, Variant
+from tvm_hetero.artifact.kinds import MANIFEST
 from tvm_hetero.artifact.manifest import (
     KERNELS,
     MODULE,
@@ -23,7 +24,7 @@ from tvm_hetero.artifact.manifest import (
 from tvm_hetero.errors import ArtifactError, FormatError, HeteroError
 from tvm_hetero.plan.element_names import plain_task
 from tvm_hetero.plan.format import plan_from_dict
-from tvm_hetero.plan.kernel_takes import TAKES, AllTakes, check_takes, takes_from
+from tvm_hetero.plan.kernel_takes import AllTakes, check_takes, takes_from
 from tvm_hetero.plan.model import StepKind
 from tvm_hetero.problem.implementation_choice import Choice, choices_from_dict
 from tvm_hetero.problem.model import Problem
@@ -101,7 +102,7 @@ def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
     Raises
     ------
     ArtifactError
-        If it was built by a version that did not keep that, or is damaged.
+        If it is damaged.
     """
     path = Path(path)
     manifest = read_manifest(path)
@@ -109,24 +110,16 @@ def read_choices(path: str | os.PathLike[str]) -> tuple[Choice, ...]:
         choices, _ = _read_kernels(path, manifest)
     except FormatError as error:
         raise ArtifactError(f"{path}: damaged ({error}); build it again") from None
-    if choices is None:
-        raise ArtifactError(
-            f"{path}: it does not say how its kernels are computed, as it was built by an older "
-            "version; build it again"
-        )
     return choices
 
 
-def _read_kernels(
-    path: Path, manifest: Mapping[str, Any]
-) -> tuple[tuple[Choice, ...] | None, AllTakes | None]:
-    """How kernels are computed, and what they take; artifacts of older versions do not say."""
+def _read_kernels(path: Path, manifest: Mapping[str, Any]) -> tuple[tuple[Choice, ...], AllTakes]:
+    """How kernels are computed, and what they take: without that no call of a plan is safe."""
     if KERNELS not in manifest["files"]:
-        return None, None
+        raise FormatError(f"{MANIFEST}: files has no {KERNELS}")
     check_files(path, {KERNELS: manifest["files"][KERNELS]})
     document, name = read_document(path / KERNELS), os.fspath(path / KERNELS)
-    takes = takes_from(document, name) if TAKES in document else None
-    return choices_from_dict(document, name), takes
+    return choices_from_dict(document, name), takes_from(document, name)
 
 
 def _read_module(path: Path, manifest: Mapping[str, Any]) -> str | None:
@@ -134,7 +127,7 @@ def _read_module(path: Path, manifest: Mapping[str, Any]) -> str | None:
 
 
 def _read_variant(
-    path: Path, name: str, devices: list[str], problem: Problem, takes: AllTakes | None
+    path: Path, name: str, devices: list[str], problem: Problem, takes: AllTakes
 ) -> Variant:
     document = read_document(path / name / "plan.json")
     try:
@@ -147,8 +140,7 @@ def _read_variant(
     }
     if workers != set(devices) or not tasks <= problem.graph.index.keys():
         raise FormatError(f"{name}/plan.json: its workers or tasks are not this model's")
-    if takes is not None:
-        check_takes(plan, takes, f"{name}/plan.json")
+    check_takes(plan, takes, f"{name}/plan.json")
     return Variant(plan, {device: path / f"{device}.so" for device in devices})
 
 

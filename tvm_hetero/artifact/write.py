@@ -73,11 +73,10 @@ def save_artifact(executable: Executable, path: str | os.PathLike[str]) -> None:
 def _write_files(executable: Executable, folder: Path) -> None:
     executable.problem.save(folder / "problem.json")
     executable.schedule.save(folder / "schedule.json")
-    if executable.choices is not None:
-        plans = {name: variant.plan for name, variant in executable.variants.items()}
-        document = choices_to_dict(executable.choices)
-        document[TAKES] = takes_rows(takes_of(plans))
-        write_atomic(folder / KERNELS, _row_a_line(document) + "\n")
+    plans = {name: variant.plan for name, variant in executable.variants.items()}
+    document = choices_to_dict(executable.choices)
+    document[TAKES] = takes_rows(takes_of(plans))
+    write_atomic(folder / KERNELS, _row_a_line(document) + "\n")
     if executable.module is not None:
         write_atomic(folder / MODULE, executable.module)
     weights = {

@@ -32,7 +32,8 @@ def power(
     if exponent is None or exponent.size != 1 or str(call.ty.dtype) != "float32":
         return None
     quarters = float(exponent.reshape(-1)[0]) * 4
-    if quarters != round(quarters) or not 0 < abs(quarters) <= _MOST_QUARTERS:
+    # NaN and infinity have no nearest whole number to ask for.
+    if not 0 < abs(quarters) <= _MOST_QUARTERS or quarters != round(quarters):
         return None
     base = call.args[0]
     if len(base.ty.shape) != len(call.ty.shape):

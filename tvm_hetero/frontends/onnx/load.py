@@ -23,6 +23,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tvm_hetero.errors import ModelError
+from tvm_hetero.frontends.onnx.check_bodies import check_bodies
 from tvm_hetero.frontends.onnx.external import load_external, refuse_external
 from tvm_hetero.frontends.onnx.fixed_values import read_values
 from tvm_hetero.frontends.onnx.model.isolation import is_isolated, run_isolated
@@ -114,6 +115,7 @@ def read_model(
     check_sizes(model, limits)
     load_external(model, file.parent, digest)
     check_data(model)
+    check_bodies(model)
     return model
 
 
@@ -160,6 +162,7 @@ def copy_model(model: onnx.ModelProto, limits: OnnxLimits = DEFAULT_LIMITS) -> o
     check_sizes(copy, limits)
     refuse_external(copy)
     check_data(copy)
+    check_bodies(copy)
     return copy
 
 

@@ -121,9 +121,16 @@ def test_what_is_beyond_an_integer_becomes_its_smallest() -> None:
     nodes = [
         helper.make_node("Cast", [source], [f"{source}_{to}"], to=to)
         for source in ("x", "half", "double")
-        for to in (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+        for to in (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT64, TensorProto.BOOL)
     ]
     with np.errstate(all="ignore"):
         feeds: dict[str, Array] = {"x": x, "half": x.astype(np.float16), "double": x * 1.0}
     feeds["double"] = x.astype(np.float64)
     assert_same(typed_model(nodes, feeds), feeds)
+
+
+def test_of_what_is_beyond_32_bits_the_last_are_left() -> None:
+    x = np.array([-1.5, 5e9, -3e9, 2**32 - 1, 2**31, 1e30, np.nan, np.inf])
+    model = typed_model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT32)], {"x": x})
+    lasts = [2**32 - 1, 5 * 10**9 - 2**32, -3 * 10**9, 2**32 - 1, 2**31, 0, 0, 0]
+    assert_same(model, {"x": x}, [np.array([n % 2**32 for n in lasts], np.uint32)])

@@ -63,3 +63,9 @@ def test_narrow_elus_are_computed_in_float32() -> None:
     wanted = [np.where(wide < 0, factor * np.expm1(wide), wide) for factor in (0.5, 1.0)]
     model = typed_model(nodes, {"x": x}, opset=28)
     assert_same(model, {"x": x}, [y.astype(np.float16) for y in wanted], rtol=2e-3)
+
+
+def test_the_sign_of_what_has_none_is_whether_it_is_there() -> None:
+    feeds = {t: np.array([0, 1, 200], t) for t in ("uint8", "uint16", "uint32", "uint64")}
+    nodes = [helper.make_node("Sign", [name], [f"y{name}"]) for name in feeds]
+    assert_same(typed_model(nodes, feeds), feeds)

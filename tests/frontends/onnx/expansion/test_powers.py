@@ -41,3 +41,11 @@ def test_a_remainder_has_the_divisors_sign_and_infinities(dtype: str) -> None:
     model = typed_model([helper.make_node("Mod", ["x", "d"], ["y"])], {"x": x, "d": y}, opset=13)
     with np.errstate(all="ignore"):
         assert_same(model, {"x": x, "d": y}, evaluate(model, {"x": x, "d": y}), rtol=1e-3)
+
+
+def test_exponents_that_are_no_numbers_are_powers_like_others() -> None:
+    x = np.array([0.5, 2, -3, 0, 1], np.float32)
+    exponents = {"nan": np.nan, "inf": np.inf, "minus": -np.inf}
+    nodes = [helper.make_node("Pow", ["x", name], [f"y{name}"]) for name in exponents]
+    constants = {name: np.array(value, np.float32) for name, value in exponents.items()}
+    assert_same(typed_model(nodes, {"x": x}, constants), {"x": x})

@@ -6,11 +6,12 @@ import numpy as np
 from onnx import helper
 
 from tests.frontends.onnx.expansion.test_walk import operators, same
-from tests.frontends.onnx.running import assert_same, typed_model
+from tests.frontends.onnx.running import Array, assert_same, typed_model
 
 NAN, INF = np.nan, np.inf
 ROWS = np.array([[1, 2, 3], [-INF, -INF, -INF], [INF, INF, INF], [0, -INF, INF]], np.float32)
 REDUCED = ["ReduceMax", "ReduceMin", "ReduceLogSumExp"]
+CUT = {"int32": [-2, -4], "int64": [-2, -4], "uint32": [4, 5]}
 AXES = {"one": np.array([1]), "all": np.array([0, 1]), "last": np.array([-1])}
 
 
@@ -65,3 +66,16 @@ def test_a_single_number_has_no_axes_to_sum_over() -> None:
     for keep in (0, 1):
         node = helper.make_node("ReduceLogSumExp", ["x"], ["y"], keepdims=keep)
         assert_same(typed_model([node], {"x": x}, opset=13), {"x": x})
+
+
+def test_the_mean_of_integers_is_of_their_type_and_cut() -> None:
+    feeds: dict[str, Array] = {t: np.array([[-7, 2], [1, -9]], t) for t in ("int32", "int64")}
+    feeds["uint32"] = np.array([[7, 2], [1, 9]], np.uint32)
+    nodes = [
+        helper.make_node("ReduceMean", [x, "one"], [f"y{x}{keep}"], keepdims=keep)
+        for x in feeds
+        for keep in (0, 1)
+    ]
+    means: list[Array] = [np.array(CUT[x], x) for x in feeds]
+    expected = [mean.reshape(dims) for mean in means for dims in (2, (2, 1))]
+    assert_same(typed_model(nodes, feeds, AXES), feeds, expected)

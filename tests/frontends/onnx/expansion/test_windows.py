@@ -129,3 +129,14 @@ def test_a_range_that_leads_away_from_its_limit_is_empty(start: int, limit: int)
     ]
     feeds = {"x": np.array([1.0], np.float32)}
     same(typed_model(nodes, feeds, constants), feeds)
+
+
+@pytest.mark.parametrize(
+    ("mode", "pads"),
+    [("reflect", [5, 0, 0, 0]), ("reflect", [-1, 0, 4, 0]), ("edge", [0, -6, 0, 1])],
+)
+def test_no_more_is_repeated_than_there_is(mode: str, pads: list[int]) -> None:
+    node = helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)
+    model = typed_model([node], {"x": X[0, 0]}, {"p": np.array(pads)})
+    with pytest.raises(ModelError, match=f"in mode {mode}, and has"):
+        from_onnx(model)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _BYTES = (TensorProto.UINT8, TensorProto.INT8)
+# Of what they cannot hold LLVM says nothing, and each processor gives its own.
+_CUT = ("int32", "int64", "uint32", "uint64")
 
 
 @converts("Cast")
@@ -45,7 +47,7 @@ def convert_cast(c: Conversion) -> relax.Expr | None:
         return c.cast(c.cast(c.operand(0), "int32"), target)
     small = (*SMALL_FLOATS, POWER_OF_TWO)
     ours = source in small or target in small or kind in PACKED_BITS
-    if not ours and not (target in ("int32", "int64") and source.startswith("float")):
+    if not ours and not (target in _CUT and source.startswith("float")):
         return None
     if c.constant(0) is not None and not ours:
         return None
@@ -92,7 +94,7 @@ def _encoder(c: Conversion, kind: int, target: str) -> Elementwise:
         return lambda x: held(encode(x.astype("float32"), form, saturate=saturate))
     if kind in PACKED_BITS:
         return lambda x: _wrapped(to_integer(x, "int32"), PACKED_BITS[kind], target)
-    if target in ("int32", "int64"):
+    if target in _CUT:
         return lambda x: to_integer(x, target)
     return lambda x: x.astype(target)
 
@@ -102,16 +104,37 @@ def to_integer(x: PrimExpr, target: str) -> PrimExpr:
 
     That is what x86 makes of them, and so ONNX Runtime on it.
     """
-    from tvm import tirx
 
-    source = str(x.ty.dtype) if hasattr(x, "ty") else str(x.dtype)
+    source = _dtype(x)
     if not source.startswith("float"):
         return x.astype(target)
-    limit = 2.0 ** (int(target[3:]) - 1)
     wide = x.astype("float32") if source == "float16" else x
-    kind = "float64" if source == "float64" else "float32"
-    inside = tirx.all(wide >= tirx.const(-limit, kind), wide < tirx.const(limit, kind))
-    return tirx.Select(inside, wide.astype(target), tirx.min_value(target))
+    if target == "uint32":
+        return _cut(wide, "int64").astype("uint32")
+    if target == "uint64":
+        return _cut_to_uint64(wide)
+    return _cut(wide, target)
+
+
+def _cut(x: PrimExpr, target: str) -> PrimExpr:
+    from tvm import tirx
+
+    limit = tirx.const(2.0 ** (int(target[3:]) - 1), _dtype(x))
+    inside = tirx.all(x >= -limit, x < limit)
+    return tirx.Select(inside, x.astype(target), tirx.min_value(target))
+
+
+def _cut_to_uint64(x: PrimExpr) -> PrimExpr:
+    """Numbers from 2^63 on without their first bit, which is put back."""
+    from tvm import tirx
+
+    half = tirx.const(2.0**63, _dtype(x))
+    upper = _cut(x - half, "int64") ^ tirx.min_value("int64")
+    return tirx.reinterpret("uint64", tirx.Select(x >= half, upper, _cut(x, "int64")))
+
+
+def _dtype(x: PrimExpr) -> str:
+    return str(x.ty.dtype) if hasattr(x, "ty") else str(x.dtype)
 
 
 def _wrapped(x: PrimExpr, bits: int, target: str) -> PrimExpr:

@@ -29,9 +29,12 @@ _TERMS = 9
 @rewrites("Sign")
 def rewrite_sign(r: Rewriting) -> bool:
     """Sign(x) = x > 0 ? 1 : x < 0 ? -1 : x, which is NaN for NaN."""
-    if r.dtype(r.inputs[0]).kind in "iu":
+    x, kind = r.inputs[0], r.dtype(r.inputs[0]).kind
+    if kind == "i":
         return False
-    x = r.inputs[0]
+    if kind == "u":
+        r.add("Cast", [r.add("Cast", [x], to=TensorProto.BOOL)], r.outputs, to=r.element_type(x))
+        return True
     zero, one, minus = (r.like(value, x) for value in (0, 1, -1))
     lower = r.add("Where", [r.add("Less", [x, zero]), minus, x])
     r.add("Where", [r.add("Greater", [x, zero]), one, lower], r.outputs)

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from onnx import TensorProto
 
 from tvm_hetero.frontends.onnx.expansion.registry import rewrites
 from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
+from tvm_hetero.frontends.onnx.expansion.wide_sums import rewrite_wide
 from tvm_hetero.frontends.onnx.model.axes import checked_axis
 
 _AXES_ARE_OPERAND = 18
@@ -49,6 +51,25 @@ def rewrite_log_sum_exp(r: Rewriting) -> bool:
     else:
         found = r.add("Add", [total, shift])
         r.add("Squeeze", [found, r.constant(axes, "int64")], r.outputs)
+    return True
+
+
+@rewrites("ReduceMean")
+def rewrite_mean(r: Rewriting) -> bool:
+    """Divide the sum of integers in their own type: TVM's mean of int32 is int64."""
+    x = r.inputs[0]
+    if r.dtype(x).kind not in "iu":
+        return rewrite_wide(r)
+    axes = _axes(r)
+    if axes is None:
+        return False
+    count = math.prod(r.dims(x)[axis] for axis in axes)
+    if not count:
+        r.refuse("takes the mean of no integers, which is no integer")
+    if count > np.iinfo(r.dtype(x)).max:
+        r.refuse(f"divides by {count}, which is beyond {r.dtype(x)}")
+    total = r.add("ReduceSum", [x, r.constant(axes, "int64")], keepdims=r.attribute("keepdims", 1))
+    r.add("Div", [total, r.like(count, x)], r.outputs)
     return True
 
 

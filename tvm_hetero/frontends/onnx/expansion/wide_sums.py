@@ -16,7 +16,6 @@ from tvm_hetero.frontends.onnx.expansion.rewriting import Rewriting
     "Softmax",
     "LogSoftmax",
     "ReduceSum",
-    "ReduceMean",
     "ReduceL1",
     "ReduceL2",
     "ReduceLogSum",

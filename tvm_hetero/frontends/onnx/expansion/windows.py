@@ -139,6 +139,8 @@ def rewrite_roi_scale(r: Rewriting) -> bool:
 def rewrite_pad(r: Rewriting) -> bool:
     """Cut before a ``wrap``, and choose a value that is computed where there is padding."""
     mode = r.attribute("mode", "constant")
+    if mode != "constant":
+        _check_mirrored(r, mode)
     if mode == "wrap":
         return _cut_first(r)
     value = r.operand(2)
@@ -158,6 +160,17 @@ def rewrite_pad(r: Rewriting) -> bool:
     padded = r.add("Pad", [name for name in rest if name or len(rest) > 3], mode=mode)
     r.add("Where", [r.constant(inside), padded, value], r.outputs)
     return True
+
+
+def _check_mirrored(r: Rewriting, mode: str) -> None:
+    """Refuse to repeat what is not there: TVM would read beyond the tensor."""
+    dims = r.dims(r.inputs[0])
+    for d, (n, first, last) in enumerate(zip(dims, *_pads(r, len(dims)), strict=True)):
+        left, most = n + min(0, first) + min(0, last), max(first, last)
+        if most > 0 and (left < 1 or (mode == "reflect" and most >= left)):
+            r.refuse(
+                f"pads axis {d} by {most} in mode {mode}, and has {max(0, left)} elements there"
+            )
 
 
 def _pads(r: Rewriting, rank: int) -> tuple[list[int], list[int]]:

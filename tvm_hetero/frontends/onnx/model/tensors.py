@@ -28,6 +28,17 @@ _PACKED = {
 }  # fmt: skip
 
 
+_COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+# What has whole numbers of 32 bits for its own, of which the last are what counts.
+_WITHIN_INT32 = {
+    getattr(TensorProto, name): limits
+    for name, limits in (
+        ("INT8", (-(2**7), 2**7)), ("UINT8", (0, 2**8)), ("INT16", (-(2**15), 2**15)),
+        ("UINT16", (0, 2**16)), ("FLOAT16", (0, 2**16)), ("BFLOAT16", (0, 2**16)),
+    )
+}  # fmt: skip
+
+
 def element_count(dims: Sequence[int], what: str, limits: OnnxLimits = DEFAULT_LIMITS) -> int:
     """Return the product of `dims`.
 
@@ -77,6 +88,11 @@ def byte_size(data_type: int, count: int, what: str) -> int:
     """
     if data_type in _PACKED:
         return -(-count // _PACKED[data_type])
+    if data_type in _COMPLEX:
+        raise ModelError(
+            f"{what} is of complex numbers, which nothing here computes with. Export the model "
+            "with their two parts side by side."
+        )
     try:
         return count * int(onnx.helper.tensor_dtype_to_np_dtype(data_type).itemsize)
     except (KeyError, TypeError, ValueError):
@@ -144,23 +160,45 @@ def check_data(model: onnx.ModelProto) -> None:
         Names the tensor, what it has and what it should have.
     """
     for what, tensor in all_tensors(model):
-        count = math.prod(tensor.dims)
-        if tensor.HasField("raw_data"):
-            found, wanted, unit = (
-                len(tensor.raw_data), byte_size(tensor.data_type, count, what), "bytes",
-            )  # fmt: skip
-        else:
-            found, wanted, unit = _typed(tensor), _typed_wanted(tensor, count), "values"
-        if found != wanted:
-            raise ModelError(
-                f"{what} has the shape {_shape(tensor.dims)}, so {wanted} {unit} of data, but "
-                f"brings {found}. The file is damaged: export the model again."
-            )
-        if not all(map(_is_text, tensor.string_data)):
-            raise ModelError(
-                f"{what} has text that is not UTF-8, which ONNX wants. "
-                "The file is damaged: export the model again."
-            )
+        check_tensor(what, tensor)
+
+
+def check_tensor(what: str, tensor: TensorProto) -> None:
+    """Refuse a tensor as :func:`check_data` does; `what` it is, in words."""
+    count = math.prod(tensor.dims)
+    size = byte_size(tensor.data_type, count, what)
+    if tensor.HasField("segment"):
+        raise ModelError(
+            f"{what} is a part of a tensor (segment). Export the model with whole ones."
+        )
+    if tensor.HasField("raw_data"):
+        found, wanted, unit = len(tensor.raw_data), size, "bytes"
+    else:
+        found, wanted, unit = _typed(tensor), _typed_wanted(tensor, count), "values"
+    if found != wanted:
+        raise ModelError(
+            f"{what} has the shape {_shape(tensor.dims)}, so {wanted} {unit} of data, but "
+            f"brings {found}. The file is damaged: export the model again."
+        )
+    if not all(map(_is_text, tensor.string_data)):
+        raise ModelError(
+            f"{what} has text that is not UTF-8, which ONNX wants. "
+            "The file is damaged: export the model again."
+        )
+    _check_within(what, tensor)
+
+
+def _check_within(what: str, tensor: TensorProto) -> None:
+    """Refuse numbers in the field of int32 that the tensor's own type does not hold."""
+    if tensor.data_type not in _WITHIN_INT32 or not tensor.int32_data:
+        return
+    least, end = _WITHIN_INT32[tensor.data_type]
+    low, high = min(tensor.int32_data), max(tensor.int32_data)
+    if low < least or high >= end:
+        raise ModelError(
+            f"{what} has the number {low if low < least else high}, where its type takes {least} "
+            f"to {end - 1}. The file is damaged: export the model again."
+        )
 
 
 def _is_text(data: bytes) -> bool:
@@ -181,8 +219,7 @@ def _typed_wanted(tensor: TensorProto, count: int) -> int:
     """Return how many values the typed field should hold for `count` elements."""
     if tensor.data_type in _PACKED:
         return -(-count // _PACKED[tensor.data_type])
-    complex_types = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
-    return 2 * count if tensor.data_type in complex_types else count
+    return count
 
 
 def _shape(dims: Sequence[int]) -> str:
