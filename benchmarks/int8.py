@@ -37,7 +37,7 @@ import numpy as np
 from benchmarks.documents import dated, write_document
 from benchmarks.execution.int8_networks import is_made, make_int8_network, read_int8_network
 from benchmarks.execution.networks import NETWORKS
-from benchmarks.models import in_turns, model_parser
+from benchmarks.models import in_turns, model_parser, parse_with_folder
 from benchmarks.result_rows import read_rows
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.executor.executor import Executor
@@ -107,12 +107,7 @@ def _write(row: Int8Row, commit: str) -> None:
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = model_parser(__doc__, MODELS)
-    parser.add_argument("--folder", type=Path, help="where networks are kept (default: nowhere)")
-    parser.add_argument("--make", action="store_true", help="only make them; with --folder")
-    args = parser.parse_args(arguments)
-    if args.make and args.folder is None:
-        parser.error("--make is for --folder: else what is made is thrown away")
-    return args
+    return parse_with_folder(parser, arguments)
 
 
 def measure(name: str, folder: Path, rounds: int) -> tuple[Int8Row, str]:

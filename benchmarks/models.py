@@ -125,6 +125,18 @@ def model_parser(text: str | None, known: Collection[str] = ()) -> argparse.Argu
     return parser
 
 
+def parse_with_folder(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+) -> argparse.Namespace:
+    """Arguments of a benchmark that makes its models first: with ``--folder`` and ``--make``."""
+    parser.add_argument("--folder", type=Path, help="where networks are kept (default: nowhere)")
+    parser.add_argument("--make", action="store_true", help="only make them; with --folder")
+    args = parser.parse_args(arguments)
+    if args.make and args.folder is None:
+        parser.error("--make is for --folder: else what is made is thrown away")
+    return args
+
+
 def models_asked(args: argparse.Namespace) -> tuple[str, ...]:
     """The models that the command line names; all, or of a try the smallest."""
     return args.models or (SMALL if args.small else tuple(light_models()))

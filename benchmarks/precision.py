@@ -42,7 +42,7 @@ from benchmarks.execution.precision_networks import (
     make_precision_network,
     read_precision_network,
 )
-from benchmarks.models import SMALL, in_turns, model_parser
+from benchmarks.models import SMALL, in_turns, model_parser, parse_with_folder
 from benchmarks.precision_errors import EACH
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.executor.executor import Executor
@@ -121,12 +121,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = model_parser(__doc__, NETWORKS)
     parser.add_argument("--accuracy", type=float, default=ACCURACY, help="of auto")
     parser.add_argument("--output", type=output_file, help="a file of results, whose rows stay")
-    parser.add_argument("--folder", type=Path, help="where networks are kept (default: nowhere)")
-    parser.add_argument("--make", action="store_true", help="only make them; with --folder")
-    args = parser.parse_args(arguments)
-    if args.make and args.folder is None:
-        parser.error("--make is for --folder: else what is made is thrown away")
-    return args
+    return parse_with_folder(parser, arguments)
 
 
 def measure(name: str, folder: Path, rounds: int) -> tuple[PrecisionRow, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import pytest
 from hypothesis import strategies as st
 
+from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
 from tvm_hetero.serve.scheduling.course import Pace
 from tvm_hetero.serve.scheduling.outcome import QueryOutcome
 from tvm_hetero.serve.scheduling.profile import ModelTimes, ServiceProfile
@@ -48,6 +50,21 @@ def query_streams(
         priority = draw(st.sampled_from(list(Priority)))
         found.append(Query(number, model, items, now, deadline, priority))
     return found
+
+
+def count_holds(act: Callable[[], object]) -> int:
+    """How often calendars are written to by what a policy is asked."""
+    count, take = 0, PlaceCalendar.take
+
+    def counted(*args: object) -> None:
+        nonlocal count
+        count += 1
+        take(*args)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PlaceCalendar, "take", counted)
+        act()
+    return count
 
 
 def replay_watched(

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.draws import draws
-from tests.serve.scheduling.streams import profile, query_streams
-from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tests.serve.scheduling.streams import count_holds, profile, query_streams
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.query import Priority, Query, ShareDecision
 from tvm_hetero.serve.scheduling.replay import replay_queries
@@ -70,27 +69,18 @@ def _crowd(waiting: int) -> Accordion:
     return policy
 
 
-def _holds(policy: Accordion, monkeypatch: pytest.MonkeyPatch) -> int:
+def _holds(policy: Accordion) -> int:
     """How often calendars are written to while one with a deadline is refused."""
-    count, take = 0, PlaceCalendar.take
 
-    def counted(*args: object) -> None:
-        nonlocal count
-        count += 1
-        take(*args)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(PlaceCalendar, "take", counted)
-        query = Query(10_000, "b", 1, 1.5, 1.85, LOW)
-        refusal = policy.foresee(query, 1.5)
+    def refuse() -> None:
+        refusal = policy.foresee(Query(10_000, "b", 1, 1.5, 1.85, LOW), 1.5)
         assert refusal is not None
-    # 0.1 s each on two places, and its own.
-    assert refusal.value == pytest.approx(0.1 * (len(policy.waiting) + 2) / 2 + 0.1)
-    return count
+        # 0.1 s each on two places, and its own.
+        assert refusal.value == pytest.approx(0.1 * (len(policy.waiting) + 2) / 2 + 0.1)
+
+    return count_holds(refuse)
 
 
-def test_a_refusal_looks_at_as_many_of_200_that_wait_as_fit_before_its_deadline(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    few = _holds(_crowd(20), monkeypatch)
-    assert 4 <= few == _holds(_crowd(200), monkeypatch) <= 12
+def test_a_refusal_looks_at_as_many_of_200_that_wait_as_fit_before_its_deadline() -> None:
+    few = _holds(_crowd(20))
+    assert 4 <= few == _holds(_crowd(200)) <= 12

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given, settings
 
 from tests.draws import draws
-from tests.serve.scheduling.streams import profile, query_streams, replay_watched, starts_of
-from tvm_hetero.serve.scheduling.calendar import PlaceCalendar
+from tests.serve.scheduling.streams import (
+    count_holds,
+    profile,
+    query_streams,
+    replay_watched,
+    starts_of,
+)
 from tvm_hetero.serve.scheduling.policies.accordion import Accordion
 from tvm_hetero.serve.scheduling.policies.options import AccordionOptions
 from tvm_hetero.serve.scheduling.query import Priority, Query, ShareDecision
@@ -28,27 +33,19 @@ def _overload(waiting: int) -> Accordion:
     return scheduler
 
 
-def _holds(scheduler: Accordion, monkeypatch: pytest.MonkeyPatch) -> int:
+def _holds(scheduler: Accordion) -> int:
     """How often a calendar is written to while one query ends and one comes."""
-    count, take = 0, PlaceCalendar.take
 
-    def counted(*args: object) -> None:
-        nonlocal count
-        count += 1
-        take(*args)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(PlaceCalendar, "take", counted)
+    def end_and_come() -> None:
         scheduler.ended(next(iter(scheduler.running)), 0.05)
         scheduler.arrive(Query(1000, "b", 1, 0.06), 0.06)
-    return count
+
+    return count_holds(end_and_come)
 
 
-def test_an_event_looks_at_as_many_of_200_that_wait_as_of_two(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    few = _holds(_overload(2), monkeypatch)
-    assert 0 < few == _holds(_overload(200), monkeypatch)
+def test_an_event_looks_at_as_many_of_200_that_wait_as_of_two() -> None:
+    few = _holds(_overload(2))
+    assert 0 < few == _holds(_overload(200))
 
 
 def test_who_comes_first_starts_first_and_high_ones_before_low_ones() -> None:
