@@ -244,7 +244,8 @@ def test_what_is_loaded_and_unloaded_twenty_times_leaves_nothing_behind(folder):
             return _held()
 
         before = await cycle(3)
-        assert await cycle(20) == before
+        held = await cycle(20)  # what others had left open may be gone since
+        assert all(now <= then for now, then in zip(held, before, strict=True)), (held, before)
         await repository.close()
 
     asyncio.run(main())
