@@ -7,6 +7,7 @@ opset.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,8 @@ SMOOTH = (
 SINCE = {"HardSwish": 14, "Mish": 18, "Celu": 12}
 _WRAP_SINCE = 19
 _MOST_CHANNELS = 16  # of an image that is convolved to many
+_MOST_FACTORS = 60
+"""So many of 4 are below what float32 ends at, 2^128."""
 JUMPING = ("Floor", "Ceil", "Round", "Sign")
 
 
@@ -36,13 +39,15 @@ def recipe(function: Recipe) -> Recipe:
     return function
 
 
-def _bounded(m: GrowingModel, value: FuzzValue) -> str:
+def _bounded(m: GrowingModel, value: FuzzValue, bound: int = 4) -> str:
     """Keep large numbers from growing: exponentials of exponentials say nothing."""
-    return m.nodes[-1].output[0] if m.add("Clip", [value.name, *_bounds(m)]) else value.name
+    bounds = [m.constant(-bound, np.float32), m.constant(bound, np.float32)]
+    return m.nodes[-1].output[0] if m.add("Clip", [value.name, *bounds]) else value.name
 
 
-def _bounds(m: GrowingModel) -> list[str]:
-    return [m.constant(-4, np.float32), m.constant(4, np.float32)]
+def _multiplied(m: GrowingModel, value: FuzzValue) -> str:
+    """Factors whose product is finite in any order: infinity times a zero later on is not zero."""
+    return _bounded(m, value, 4 if math.prod(value.dims) <= _MOST_FACTORS else 1)
 
 
 @recipe
@@ -163,7 +168,8 @@ def reduce(m: GrowingModel) -> bool:
          "ReduceSumSquare", "ReduceLogSumExp", "ReduceProd"]
     )  # fmt: skip
     axes, keep = m.axes(x.rank), m.flag()
-    source = _bounded(m, x) if operator in ("ReduceLogSumExp", "ReduceProd") else x.name
+    kept = {"ReduceLogSumExp": _bounded, "ReduceProd": _multiplied}.get(operator)
+    source = x.name if kept is None else kept(m, x)
     if operator == "ReduceSum" or m.opset >= 18:
         names = [source] if m.integer(0, 3) == 0 else [source, m.constant(axes, np.int64)]
         return m.add(operator, names, keepdims=keep)
