@@ -124,7 +124,8 @@ def unclear_words(option: str, value: str, status: int, said: str) -> Iterator[s
     if not errors:
         yield "no error"
     name = option.lstrip("-").replace("-", " ").rstrip("s")
-    if name not in said.replace("-", " ").lower() and value not in said:
+    words = said.replace("-", " ").replace("_", " ").lower()  # as a request calls it: top_p
+    if name not in words and value not in said:
         yield "neither the option nor its value is named"
 
 

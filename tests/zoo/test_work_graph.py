@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import mmap
+import resource
 import sys
+from pathlib import Path
 
 import pytest
 
 from tvm_hetero import zoo
 from tvm_hetero.errors import UsageError
+from tvm_hetero.zoo.registry import ENTRIES
 from tvm_hetero.zoo.work_graph import HALF, Builder, LayerWork
 
 
@@ -60,4 +64,30 @@ def test_weights_are_read_once_and_random_shares_as_often_as_expected():
 def test_a_size_beyond_all_memory_is_refused(monkeypatch):
     monkeypatch.setattr(sys.modules[Builder.__module__], "MAX_TASKS", 1_000)
     with pytest.raises(UsageError, match="1000 tasks at most, got more"):
-        zoo.work_graph("bert-base", layers=10**12)
+        zoo.work_graph("bert-base", layers=10**8)
+
+
+_NUMBERS = {
+    (entry.make, key): (name, key)
+    for name, entry in ENTRIES.items()
+    for key, default in entry.parameters.items()
+    if isinstance(default, int | float) and key != "seed"
+}
+
+
+@pytest.mark.parametrize("name, key", _NUMBERS.values())
+def test_no_number_of_the_zoo_takes_all_memory(monkeypatch, name, key):
+    """A ring of 2^31 nodes was made before anybody counted them; nothing could interrupt it."""
+    monkeypatch.setattr(sys.modules[Builder.__module__], "MAX_TASKS", 1_000)
+    given = type(ENTRIES[name].parameters[key])
+    with pytest.raises(UsageError, match=r"expected .* at most, got"):
+        zoo.work_graph(name, **{key: given(2**31)})
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), limit[1]))
+    try:
+        zoo.work_graph(name, **{key: given(10**9)})
+    except UsageError as error:
+        assert "expected" in str(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)

@@ -57,8 +57,7 @@ def _parse(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any
         hooks |= {"parse_float": _float, "parse_int": _int}
     data = json.loads(text, object_pairs_hook=_object_without_repeats, **hooks)
     check_depth(data, shared=parse_constant is not None)
-    if _MAYBE_HALF_A_PAIR.search(text):
-        check_encodable(data)
+    check_pairs(text, data)
     return data
 
 
@@ -116,6 +115,18 @@ def check_depth(data: Any, *, shared: bool = False) -> None:
         for each in level:
             children += each.values() if isinstance(each, dict) else each
         level = children
+
+
+def check_pairs(text: str, data: Any) -> None:
+    """Refuse halves of surrogate pairs in what was parsed of a text; most texts hold no surrogate.
+
+    Raises
+    ------
+    FormatError
+        If there is one.
+    """
+    if _MAYBE_HALF_A_PAIR.search(text):
+        check_encodable(data)
 
 
 def check_encodable(data: Any) -> None:

@@ -7,9 +7,11 @@ Recognition, ICCV 2019, arXiv 1904.01569, doi:10.1109/ICCV.2019.00137 (section 3
 from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
+from tvm_hetero.zoo.work_graph import check_count
 
 Wires = list[tuple[int, int]]
 MODELS = ("ws", "er", "ba")
+_WIRES_OF_A_NODE = 8
 
 
 def wires(model: str, nodes: int, seed: int, neighbours: int = 4, chance: float = 0.75) -> Wires:
@@ -26,6 +28,9 @@ def wires(model: str, nodes: int, seed: int, neighbours: int = 4, chance: float 
     if nodes <= 2:
         return [(0, 1)][: nodes - 1]
     degree = min(neighbours, nodes - 1)
+    check_count(f"wiring of {nodes} nodes", nodes)
+    expected = nodes * (chance * (nodes - 1) / 2 if model == "er" else degree)
+    check_count(f"wiring of {nodes} nodes", expected, "wires", _WIRES_OF_A_NODE)
     if model == "ws":
         graph = nx.connected_watts_strogatz_graph(nodes, degree, chance, tries=1000, seed=seed)
     elif model == "er":

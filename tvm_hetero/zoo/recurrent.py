@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import dense
-from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
+from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph, check_count
 
 # Products of (input and state) with a square matrix each: four gates, or three.
 _GATES = {"lstm": 4, "gru": 3}
@@ -23,6 +23,7 @@ def recurrent(
     if cell not in _GATES:
         raise UsageError(f"cell {cell!r}: expected one of {', '.join(_GATES)}")
     net = Builder(f"{cell}-{layers}x{steps}")
+    check_count(net.name, layers * steps)
     below = net.parts(net.input(steps, sequences, width), [(sequences, width)] * steps)
     for _ in range(layers):
         below = _layer(net, cell, below)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tvm_hetero.errors import UsageError
 from tvm_hetero.util.nearest import nearest
+from tvm_hetero.util.quote import quote
 from tvm_hetero.zoo.articulated import modules, wide
 from tvm_hetero.zoo.densenet import densenet
 from tvm_hetero.zoo.experts import mixture
@@ -27,6 +28,8 @@ from tvm_hetero.zoo.vgg import vgg
 from tvm_hetero.zoo.work_graph import WorkGraph
 
 # Parameters for which 0 means something; all other numbers have to be positive.
+LARGEST = 10**9
+"""Of any number: no network has more of anything, and products of a few are still exact."""
 _MAY_BE_ZERO = frozenset({"seed", "context", "layers", "a", "b", "c"})
 
 
@@ -187,6 +190,8 @@ def work_graph(name: str, **parameters: Any) -> WorkGraph:
         if key not in known:
             raise UsageError(f"{name} has no parameter {key!r}{nearest(key, known)}")
         _check(f"{name}: {key}", value, known[key], zero=key in _MAY_BE_ZERO)
+        if key != "seed" and isinstance(value, int | float) and value > LARGEST:
+            raise UsageError(f"{name}: {key}: expected {LARGEST} at most, got {quote(value)}")
     return found.make(**(dict(found.fixed) | parameters))
 
 

@@ -10,9 +10,14 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.zoo.layers import conv, pool
 from tvm_hetero.zoo.work_graph import Builder, Value, WorkGraph
 
+_MOST_LEVELS = 30
+"""An image that can be halved so often has more pixels than any memory has bytes."""
+
 
 def unet(levels: int = 4, channels: int = 64, resolution: int = 512, classes: int = 2) -> WorkGraph:
     """U-Net that halves the image `levels` times, from `channels` channels on."""
+    if levels > _MOST_LEVELS:
+        raise UsageError(f"levels {levels}: expected {_MOST_LEVELS} at most")
     if resolution % (1 << levels):
         raise UsageError(f"resolution {resolution}: expected a multiple of {1 << levels}")
     net = Builder(f"unet-{levels}x{channels}")

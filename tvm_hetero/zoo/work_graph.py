@@ -25,6 +25,19 @@ MAX_TASKS = 1_000_000
 SINGLE, HALF = 4, 2
 
 
+def check_count(where: str, count: float, of: str = "tasks", each: int = 1) -> None:
+    """Refuse what would have more than `each` of something for each of `MAX_TASKS`, unmade.
+
+    Raises
+    ------
+    UsageError
+        If it has.
+    """
+    most = each * MAX_TASKS
+    if count > most:
+        raise UsageError(f"{where}: expected {most} {of} at most, got more; set a smaller size")
+
+
 @dataclass(frozen=True)
 class LayerWork:
     """One task.
@@ -172,9 +185,7 @@ class Builder:
 
     def _add(self, work: LayerWork, reads: Sequence[Value], shape: tuple[int, ...]) -> Value:
         if len(self._works) >= MAX_TASKS:
-            raise UsageError(
-                f"{self.name}: expected {MAX_TASKS} tasks at most, got more; set a smaller size"
-            )
+            check_count(self.name, len(self._works) + 1)
         self._works.append(work)
         for value in {value.tensor: value for value in reads}.values():
             self._edges.append(Edge(value.src, work.id, value.bytes, value.tensor))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from tornado.iostream import StreamClosedError
 
 from tests.serve.faults.hosted import Hosted
 from tests.serve.faults.raw_socket import RawSocket
@@ -61,6 +62,20 @@ def test_a_body_that_is_too_large_is_refused_and_the_answer_is_read(client):
     reply = client.reply()
     assert reply.status == 413
     assert f"more than the {4 * MEBIBYTE} bytes" in reply.json["error"]
+    assert client.is_ended()
+
+
+def test_nothing_is_skipped_of_a_connection_that_has_ended(hosted, client):
+    """Where the answer found nobody, its body was still to be thrown away: an exception, logged."""
+    client.head("POST", "/gated", "Content-Length: 8").send(b"x")
+    (stream,) = eventually(lambda: hosted.streams) and hosted.streams
+
+    def end() -> None:
+        stream.close()
+        with pytest.raises(StreamClosedError):
+            stream.skip(7)
+
+    hosted.ask(end)
     assert client.is_ended()
 
 

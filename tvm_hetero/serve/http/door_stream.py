@@ -98,7 +98,14 @@ class DoorStream(IOStream):
         return not self._is_in_lane and super().reading()
 
     def skip(self, count: int) -> Awaitable[bytes]:
-        """Throw away the next bytes, which nobody reads; done when all of them have come."""
+        """Throw away the next bytes, which nobody reads; done when all of them have come.
+
+        Raises
+        ------
+        StreamClosedError
+            The connection has ended meanwhile, as when the answer found nobody.
+        """
+        self._check_closed()
         here = min(count, self._read_buffer_size)
         self._consume(here)
         self._to_skip = count - here

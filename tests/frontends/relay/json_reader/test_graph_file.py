@@ -200,6 +200,15 @@ def test_plain_and_referred_values_of_one_spelling_are_told_apart() -> None:
     assert isinstance(inner, RelayCall) and inner.attributes == {"axis": 1, "num_newaxis": 1}
 
 
+@pytest.mark.parametrize("half", ["\\ud800", "\\udfff.w", "x\\uD83D"])
+def test_half_a_surrogate_pair_is_no_name(half: str) -> None:
+    """It was imported, and no attribute could hold it: seed 1795855819 of the harness."""
+    text = JSON.replace("fc1_weight", half)
+    assert text != JSON
+    with pytest.raises(ModelError, match="half a surrogate pair"):
+        relay.frontend.from_json(text)
+
+
 def old(text: str) -> str:
     """A file as TVM 0.6 wrote it: other names, plain texts, ``global_key``."""
     document = json.loads(text)

@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_hetero.errors import ModelError
+from tvm_hetero.errors import FormatError, ModelError
 from tvm_hetero.frontends.relay.core.limits import DEFAULT_LIMITS, RelayLimits
+from tvm_hetero.util.strict_json import check_pairs
 from tvm_hetero.util.untrusted_names import printable
 
 _STRINGS = frozenset({"runtime.String", "ffi.String", "String", "StringImm", "tir.StringImm"})
@@ -171,7 +172,11 @@ def _json(text: str, name: str, limits: RelayLimits) -> Any:
     if values > limits.values:
         raise ModelError(f"{name}: about {values} values; at most {limits.values} are taken")
     try:
-        return json.loads(text.lstrip("\ufeff"))
+        document = json.loads(text.lstrip("\ufeff"))
+        check_pairs(text, document)  # a name that cannot be written could be imported, and no more
+        return document
+    except FormatError as error:
+        raise ModelError(f"{name}: {error}; the file is damaged") from None
     except RecursionError:
         raise ModelError(f"{name}: nested too deeply for a saved graph") from None
     except ValueError as error:
