@@ -29,7 +29,7 @@ def rows() -> list[online.Row]:
 def test_the_small_mode_gives_what_the_tables_are_made_of(rows: list[online.Row]) -> None:
     assert {row["measure"] for row in rows} == {
         "pipe-search", "shisha", "grid", "lasting", "scaling",
-        "recorded-grid", "recorded-lasting", "recorded-scaling",
+        "recorded-grid", "recorded-lasting", "recorded-scaling", "draws",
     }  # fmt: skip
     for row in rows:
         if row.get("of_best") is not None:
