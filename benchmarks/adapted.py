@@ -33,10 +33,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from benchmarks.documents import dated, write_document
 from benchmarks.execution.adapted_rows import AdaptedRow, merged, summary
@@ -172,7 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> list[AdaptedRow]:
     """Measure, print and write; the rows."""
     asked = _asked(arguments)
     rows: list[AdaptedRow] = []
-    written = read_rows(asked.output) if asked.append else []
+    kept = read_rows(asked.output) if asked.append and asked.output is not None else []
+    written: list[Mapping[str, Any]] = [*kept]
     for model, platform in product(asked.models, asked.platforms):
         plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
         for kind, core in product(asked.kinds, asked.cores):
