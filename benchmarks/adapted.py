@@ -46,7 +46,6 @@ from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import TINY, make_model, two_devices
 from benchmarks.execution.disturbed_stream import DisturbedStream, run_disturbed
 from benchmarks.execution.unrest import ATTEMPTS, calmest
-from benchmarks.result_rows import read_rows
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.links.measure import measure_links
@@ -173,8 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> list[AdaptedRow]:
     """Measure, print and write; the rows."""
     asked = _asked(arguments)
     rows: list[AdaptedRow] = []
-    kept = read_rows(asked.output) if asked.append and asked.output is not None else []
-    written: list[Mapping[str, Any]] = [*kept]
+    written: list[Mapping[str, Any]] = _kept(asked)
     for model, platform in product(asked.models, asked.platforms):
         plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
         for kind, core in product(asked.kinds, asked.cores):
@@ -183,17 +181,19 @@ def main(arguments: Sequence[str] | None = None) -> list[AdaptedRow]:
             print(*(row.text() for row in found), sep="\n", flush=True)
             written = merged(written, [dated(asdict(row)) for row in found])
             if asked.output is not None:
-                write_document(asked.output, _what(asked), written, before=BEFORE, after=AFTER)
+                what = f"python -m benchmarks.adapted{' --quick' if asked.quick else ''}"
+                write_document(asked.output, what, written, before=BEFORE, after=AFTER)
     print(summary(rows))
     return rows
 
 
-def _what(asked: Asked) -> str:
-    """What made the file: rows that are put into it have their own date and commit."""
-    if asked.append and asked.output is not None and asked.output.exists():
-        made: str = json.loads(asked.output.read_text(encoding="utf-8"))["what"]
-        return made
-    return f"python -m benchmarks.adapted{' --quick' if asked.quick else ''}"
+def _kept(asked: Asked) -> list[Mapping[str, Any]]:
+    """Rows of the file that stay, those of its head's commit and day that name none."""
+    if not asked.append or asked.output is None or not asked.output.exists():
+        return []
+    document = json.loads(asked.output.read_text(encoding="utf-8"))
+    made = {"commit": document["commit"], "date": document["date"]}
+    return [{**row, **{key: row.get(key, made[key]) for key in made}} for row in document["rows"]]
 
 
 def _asked(arguments: Sequence[str] | None) -> Asked:
