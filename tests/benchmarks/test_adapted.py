@@ -13,6 +13,7 @@ import pytest
 from benchmarks import adapted
 from benchmarks.execution.adapted_rows import merged, uneasy
 from benchmarks.execution.disturbed_stream import read_with_children
+from benchmarks.result_rows import read_rows
 from tvm_hetero.online.comparison import live_best
 
 
@@ -60,6 +61,10 @@ def test_a_stream_that_was_slow_before_anything_disturbed_it_is_uneasy() -> None
     slow = row_of(quiet=56.0, core=1)
     others = [row_of(), row_of(seconds=10.0), row_of("odin", quiet=60.0)]
     assert uneasy([*others, slow]) == [slow]
+
+
+def test_no_row_that_is_published_is_uneasy() -> None:
+    assert uneasy(read_rows(adapted.RESULTS / "adapted.json")) == []
 
 
 def test_a_program_of_ours_that_has_ended_is_none_of_others() -> None:
