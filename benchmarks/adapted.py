@@ -24,26 +24,28 @@ In turns, a stream each:
 end, and of the artifact's plan (`tvm_hetero.online.comparison.live_best`).
 
 A row has requests/s in quiet, while disturbed, and after; of single requests the median latency and
-the 99th percentile over the whole stream, which is always full; the trials and switches.
+the 99th percentile over the whole stream, which is always full; the trials and switches; the cores
+that others had (`execution.disturbed_stream`). A stream that others disturb, too, is measured
+again, up to ``--tries`` times, and the calmest counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-from benchmarks.documents import write_document
-from benchmarks.execution.argument_types import names_of, output_file
+from benchmarks.documents import dated, write_document
+from benchmarks.execution.adapted_rows import AdaptedRow, merged, summary
+from benchmarks.execution.argument_types import count, names_of, output_file
 from benchmarks.execution.arguments import RESULTS
 from benchmarks.execution.cases import TINY, make_model, two_devices
-from benchmarks.execution.full_stream import FullStream
+from benchmarks.execution.disturbed_stream import DisturbedStream, run_disturbed
+from benchmarks.execution.unrest import ATTEMPTS, calmest
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
 from tvm_hetero.cost_models.links.measure import measure_links
@@ -58,7 +60,6 @@ from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.platform.model import Platform
 from tvm_hetero.problem import Objective
-from tvm_hetero.processes.disturbers import disturb
 from tvm_hetero.util.statistics import quantile
 
 MODELS = ("squeezenet", "inception_v1", "resnet50", "densenet121")
@@ -71,24 +72,22 @@ CORES = (0, 1)
 BEFORE, AFTER = 2.0, 2.0
 
 
-@dataclass(frozen=True)
-class Row:
-    """One stream (see the head of the file); rates in requests/s, latencies in ms."""
+class Asked(argparse.Namespace):
+    """What is measured, and how."""
 
-    model: str
-    platform: str
-    kind: str
-    core: int
-    seconds: float
-    policy: str
-    quiet: float
-    disturbed: float
-    after: float
-    best: float
-    p50: float
-    p99: float
-    trials: int
-    switches: int
+    models: Sequence[str]
+    platforms: Sequence[str]
+    kinds: Sequence[str]
+    policies: Sequence[str]
+    cores: Sequence[int]
+    seconds: Sequence[float]
+    output: Path | None
+    small: bool
+    quick: bool
+    append: bool
+    no_best: bool
+    tries: int
+    around: float = BEFORE
 
 
 @dataclass(frozen=True)
@@ -114,36 +113,38 @@ def make_plan(model: str, platform: str, limit: float) -> Plan:
 
 
 def measure_policy(
-    plan: Plan, kind: str, core: int, policy: str, seconds: float, around: float = BEFORE
-) -> Row:
-    """One stream."""
-    events: list[AdaptationEvent] = []
-    with ExitStack() as stack:
-        executor = (
-            Executor(plan.executable)
-            if policy == "static"
-            else AdaptiveExecutor(plan.executable, policy, on_event=events.append)
-        )
-        stream = stack.enter_context(FullStream(stack.enter_context(executor)))
-        time.sleep(around)
-        onset = time.monotonic()
-        with disturb(kind, core, seconds + 60):
-            begun = time.monotonic()
-            time.sleep(seconds)
-            end = time.monotonic()
-        time.sleep(around)
-        last = time.monotonic()
-        if isinstance(executor, AdaptiveExecutor) and executor.failure is not None:
-            raise executor.failure
-    latencies = stream.latencies()
-    return Row(
+    plan: Plan, kind: str, core: int, policy: str, seconds: float, asked: Asked
+) -> AdaptedRow:
+    """One stream, or the calmest of some."""
+    (stream, events), _ = calmest(
+        lambda: _stream(plan, kind, core, policy, seconds, asked.around),
+        lambda found: found[0].unrest,
+        asked.tries,
+    )
+    return AdaptedRow(
         plan.model, plan.platform, kind, core, seconds, policy,
-        quiet=stream.rate(onset - around / 2, onset), disturbed=stream.rate(begun, end),
-        after=stream.rate(last - around / 2, last), best=0.0,
-        p50=1e3 * quantile(latencies, 0.5), p99=1e3 * quantile(latencies, 0.99),
+        quiet=stream.quiet, disturbed=stream.disturbed, after=stream.after, best=0.0,
+        p50=1e3 * quantile(stream.latencies, 0.5), p99=1e3 * quantile(stream.latencies, 0.99),
         trials=sum(event.phase == "try" for event in events),
         switches=sum(event.switched for event in events),
+        others=stream.others,
     )  # fmt: skip
+
+
+def _stream(
+    plan: Plan, kind: str, core: int, policy: str, seconds: float, around: float
+) -> tuple[DisturbedStream, list[AdaptationEvent]]:
+    events: list[AdaptationEvent] = []
+    executor = (
+        Executor(plan.executable)
+        if policy == "static"
+        else AdaptiveExecutor(plan.executable, policy, on_event=events.append)
+    )
+    with executor:
+        found = run_disturbed(executor, kind, core, seconds, around)
+        if isinstance(executor, AdaptiveExecutor) and executor.failure is not None:
+            raise executor.failure
+    return found, events
 
 
 def find_best(plan: Plan, kind: str, core: int) -> float:
@@ -156,49 +157,46 @@ def find_best(plan: Plan, kind: str, core: int) -> float:
     return found.disturbed
 
 
-def measure(
-    plan: Plan,
-    kind: str,
-    core: int,
-    durations: Sequence[float],
-    policies: Sequence[str],
-    around: float,
-    with_best: bool = True,
-) -> list[Row]:
+def measure(plan: Plan, kind: str, core: int, asked: Asked) -> list[AdaptedRow]:
     """All policies at all durations, and the best that there is."""
     found = [
-        measure_policy(plan, kind, core, policy, seconds, around)
-        for seconds in durations
-        for policy in policies
+        measure_policy(plan, kind, core, policy, seconds, asked)
+        for seconds in asked.seconds
+        for policy in asked.policies
     ]
-    best = find_best(plan, kind, core) if with_best else 0.0
+    best = 0.0 if asked.no_best else find_best(plan, kind, core)
     return [replace(row, best=best) for row in found]
 
 
-def main(arguments: Sequence[str] | None = None) -> list[Row]:
+def main(arguments: Sequence[str] | None = None) -> list[AdaptedRow]:
     """Measure, print and write; the rows."""
     asked = _asked(arguments)
-    rows: list[Row] = []
-    kept = _rows_of(asked.output) if asked.append else []
-    for model in asked.models:
-        for platform in asked.platforms:
-            plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
-            for kind, core in product(asked.kinds, asked.cores):
-                around = 0.6 if asked.small else BEFORE
-                rows += measure(
-                    plan, kind, core, asked.seconds, asked.policies, around, not asked.no_best
-                )
-                for row in rows[-len(asked.seconds) * len(asked.policies) :]:
-                    print(_line(row), flush=True)
-                if asked.output is not None:
-                    what = f"python -m benchmarks.adapted{' --quick' if asked.quick else ''}"
-                    write_document(asked.output, what, map(asdict, merged(kept, rows)),
-                                   before=BEFORE, after=AFTER)  # fmt: skip
+    rows: list[AdaptedRow] = []
+    written: list[Mapping[str, Any]] = _kept(asked)
+    for model, platform in product(asked.models, asked.platforms):
+        plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
+        for kind, core in product(asked.kinds, asked.cores):
+            found = measure(plan, kind, core, asked)
+            rows += found
+            print(*(row.text() for row in found), sep="\n", flush=True)
+            written = merged(written, [dated(asdict(row)) for row in found])
+            if asked.output is not None:
+                what = f"python -m benchmarks.adapted{' --quick' if asked.quick else ''}"
+                write_document(asked.output, what, written, before=BEFORE, after=AFTER)
     print(summary(rows))
     return rows
 
 
-def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _kept(asked: Asked) -> list[Mapping[str, Any]]:
+    """Rows of the file that stay, those of its head's commit and day that name none."""
+    if not asked.append or asked.output is None or not asked.output.exists():
+        return []
+    document = json.loads(asked.output.read_text(encoding="utf-8"))
+    made = {"commit": document["commit"], "date": document["date"]}
+    return [{**row, **{key: row.get(key, made[key]) for key in made}} for row in document["rows"]]
+
+
+def _asked(arguments: Sequence[str] | None) -> Asked:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--small", action="store_true", help="a tiny model, two policies, no file")
     parser.add_argument("--quick", action="store_true", help="two models, three policies, busy")
@@ -211,7 +209,8 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", type=output_file)
     parser.add_argument("--append", action="store_true", help="keep the file's other rows")
     parser.add_argument("--no-best", action="store_true", help="do not look for the best (0)")
-    asked = parser.parse_args(arguments)
+    parser.add_argument("--tries", type=count, default=ATTEMPTS, help="streams until one is calm")
+    asked = parser.parse_args(arguments, namespace=Asked())
     if asked.quick:
         asked.models, asked.kinds = MODELS[:2], KINDS[:1]
         asked.policies, asked.seconds = POLICIES[:3], DURATIONS[1:]
@@ -219,26 +218,10 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     if asked.small:
         asked.platforms, asked.kinds, asked.cores = ("unlike",), ("busy",), (1,)
         asked.policies, asked.seconds = ("static", "resolve"), (0.6,)
+        asked.around, asked.tries = 0.6, 1
     elif asked.output is None:
         asked.output = RESULTS / "adapted.json"
     return asked
-
-
-def merged(kept: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
-    """The rows that were kept, but for those that were measured anew, and these."""
-    found = {_case(row): row for row in (*kept, *rows)}
-    return list(found.values())
-
-
-def _case(row: Row) -> tuple[object, ...]:
-    return row.model, row.platform, row.kind, row.core, row.seconds, row.policy
-
-
-def _rows_of(path: Path) -> list[Row]:
-    """What a file of results has; nothing if there is none."""
-    if not path.exists():
-        return []
-    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
 
 
 def _cores(text: str) -> tuple[int, ...]:
@@ -254,35 +237,6 @@ def _durations(text: str) -> tuple[float, ...]:
     if not all(0 < seconds <= 60 for seconds in found):
         raise argparse.ArgumentTypeError(f"expected seconds from 0 to 60, got {text}")
     return found
-
-
-def summary(rows: Sequence[Row]) -> str:
-    """Rates under disturbances over those of the static plan, in the geometric mean."""
-    lines = []
-    for platform in dict.fromkeys(row.platform for row in rows):
-        for policy in dict.fromkeys(row.policy for row in rows):
-            ratios = [
-                row.disturbed / base.disturbed
-                for row in rows
-                for base in rows
-                if (row.policy, base.policy) == (policy, "static")
-                and row.platform == base.platform == platform
-                and (row.model, row.kind, row.core, row.seconds)
-                == (base.model, base.kind, base.core, base.seconds)
-            ]
-            if ratios:
-                mean = statistics.geometric_mean(ratios)
-                lines.append(f"{platform}: {policy} {mean:.3f} of static while disturbed")
-    return "\n".join(lines)
-
-
-def _line(row: Row) -> str:
-    return (
-        f"{row.model:<13}{row.platform:<7}{row.kind} on {row.core}  {row.seconds:4.1f} s  "
-        f"{row.policy:<8}"
-        f"{row.quiet:7.1f} -> {row.disturbed:7.1f} -> {row.after:7.1f} (best {row.best:7.1f})  "
-        f"p50 {row.p50:.1f} p99 {row.p99:.1f} ms, {row.trials} trials, {row.switches} switches"
-    )
 
 
 if __name__ == "__main__":

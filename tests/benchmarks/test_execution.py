@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from concurrent.futures import Future
 
 import numpy as np
 import onnx
@@ -20,6 +21,7 @@ from benchmarks import (
     widths,
 )
 from benchmarks.execution import page
+from benchmarks.execution.callers import result_of
 from benchmarks.execution.cases import TINY, make_model, with_batch
 from benchmarks.execution.compare import Row
 from benchmarks.execution.pinned import common_rate
@@ -121,6 +123,16 @@ def test_soak_small(how, tmp_path, capsys):
     assert found.samples[0].finished < found.samples[-1].finished <= found.submitted
     assert "lost: 0" in capsys.readouterr().out
     assert '"callers": 8' in (tmp_path / "soak.json").read_text(encoding="utf-8")
+
+
+def test_a_wait_in_vain_is_not_the_last_and_a_request_that_never_ends_is_lost():
+    """A process that was stopped finds its wait over, though nothing could end meanwhile."""
+    pending = Future()
+    waits = iter([lambda: None, lambda: pending.set_result(["outputs"])])
+    pending.result = lambda seconds: (next(waits)(), Future.result(pending, seconds))[1]
+    assert result_of(pending, waits=2, seconds=0.001) == ["outputs"]
+    with pytest.raises(TimeoutError):
+        result_of(Future(), waits=2, seconds=0.001)
 
 
 def test_what_requests_leave_behind_is_seen():

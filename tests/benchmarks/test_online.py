@@ -29,7 +29,7 @@ def rows() -> list[online.Row]:
 def test_the_small_mode_gives_what_the_tables_are_made_of(rows: list[online.Row]) -> None:
     assert {row["measure"] for row in rows} == {
         "pipe-search", "shisha", "grid", "lasting", "scaling",
-        "recorded-grid", "recorded-lasting", "recorded-scaling",
+        "recorded-grid", "recorded-lasting", "recorded-scaling", "draws",
     }  # fmt: skip
     for row in rows:
         if row.get("of_best") is not None:
@@ -71,6 +71,10 @@ def test_the_committed_results_hold_what_the_page_says() -> None:
     papers = [cell["resolve"] / max(cell[name] for name in names) for cell in cells.values()]
     assert len(papers) == 84 and sum(ratio < 0.98 for ratio in papers) == 1
     assert min(c["resolve"] / c["static"] for c in cells.values()) >= 0.994
+    draws = [row for row in found if row["measure"] == "draws"]
+    worst = min(draws, key=lambda row: row["resolve"] / max(row[name] for name in names))
+    assert len(draws) == 18 and (worst["network"], worst["period"]) == ("vgg16", 10)
+    assert 0.98 <= worst["resolve"] / max(worst[name] for name in names) < 0.9825
 
 
 @pytest.mark.parametrize("policy", ["resolve", "odin"])
