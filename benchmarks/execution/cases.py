@@ -18,7 +18,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.models import logits_of
+from benchmarks.execution.logits import logits_of
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.platform.host import available_cores
