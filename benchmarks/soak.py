@@ -41,14 +41,13 @@ import numpy as np
 
 from benchmarks.documents import write_document
 from benchmarks.execution.callers import COUNTS, Caller, at_rest
-from benchmarks.execution.cases import TINY, make_model, two_core_teams, two_devices
+from benchmarks.execution.cases import TINY, make_model, two_core_teams, two_devices, with_links
 from benchmarks.execution.contenders import build_plan
 from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
 from benchmarks.execution.switching import Switching
 from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
 from benchmarks.results_page import write_pages
 from tvm_hetero.artifact.executable import PARTITION, Executable
-from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
 
@@ -123,7 +122,11 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
     platform = two_core_teams() if args.teams else two_devices()
     objective = Objective("latency" if args.teams else "throughput")
     built = build_plan(
-        make_model(model), measure_links(platform), objective, _LIMIT, adaptable=args.switch
+        make_model(model),
+        with_links(platform, small=args.small),
+        objective,
+        _LIMIT,
+        adaptable=args.switch,
     )
     with Executor(built.executable, PARTITION) as executor:
         if args.switch:
