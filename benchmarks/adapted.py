@@ -43,12 +43,11 @@ from benchmarks.documents import dated, write_document
 from benchmarks.execution.adapted_rows import AdaptedRow, merged, summary
 from benchmarks.execution.argument_types import count, names_of, output_file
 from benchmarks.execution.arguments import RESULTS
-from benchmarks.execution.cases import TINY, make_model, two_devices
+from benchmarks.execution.cases import TINY, make_model, two_devices, with_links
 from benchmarks.execution.disturbed_stream import DisturbedStream, run_disturbed
 from benchmarks.execution.unrest import ATTEMPTS, calmest
 from tvm_hetero.artifact.executable import Executable
 from tvm_hetero.compiler.build import build
-from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.online.comparison.live import LiveTrial
@@ -99,16 +98,16 @@ class Plan:
     executable: Executable
 
 
-def platform_of(name: str) -> Platform:
+def platform_of(name: str, *, small: bool = False) -> Platform:
     """Two devices, a core each."""
     devices = two_devices(("x86-64-v2",)) if name == "unlike" else two_devices()
-    return measure_links(devices)
+    return with_links(devices, small=small)
 
 
-def make_plan(model: str, platform: str, limit: float) -> Plan:
+def make_plan(model: str, platform: str, limit: float, *, small: bool = False) -> Plan:
     """Partition for throughput, to be adapted."""
     options = PartitionOptions(objective=Objective("throughput"), time_limit=limit)
-    found = partition(from_onnx(make_model(model)), platform_of(platform), options)
+    found = partition(from_onnx(make_model(model)), platform_of(platform, small=small), options)
     return Plan(model, platform, build(found.placed, adaptable=True))
 
 
@@ -174,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> list[AdaptedRow]:
     rows: list[AdaptedRow] = []
     written: list[Mapping[str, Any]] = _kept(asked)
     for model, platform in product(asked.models, asked.platforms):
-        plan = make_plan(model, platform, 1.0 if asked.small else 10.0)
+        plan = make_plan(model, platform, 1.0 if asked.small else 10.0, small=asked.small)
         for kind, core in product(asked.kinds, asked.cores):
             found = measure(plan, kind, core, asked)
             rows += found

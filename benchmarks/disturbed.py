@@ -28,7 +28,7 @@ import onnx
 
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import chosen
-from benchmarks.execution.cases import make_model, two_devices, with_batch
+from benchmarks.execution.cases import make_model, two_devices, with_batch, with_links
 from benchmarks.execution.contenders import (
     Built,
     Rate,
@@ -40,7 +40,6 @@ from benchmarks.execution.contenders import (
 from benchmarks.execution.pinned import PinnedProcesses
 from tvm_hetero.artifact.executable import PARTITION, Executable
 from tvm_hetero.cli.shared.measure import OnnxRuntime
-from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
 from tvm_hetero.processes.disturbers import disturb
@@ -87,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 def measure(name: str, rounds: int, seconds: float, time_limit: float, small: bool) -> Row:
     """Build one model and let all sides run, in turns, in quiet and not."""
     model = make_model(name)
-    platform = measure_links(two_devices())
+    platform = with_links(two_devices(), small=small)
     built = build_plan(
         model, platform, Objective("throughput", batch=BATCH), time_limit, small=small
     )

@@ -26,11 +26,10 @@ from dataclasses import asdict, dataclass
 from benchmarks.disturbed import CORES
 from benchmarks.documents import write_document
 from benchmarks.execution.arguments import chosen
-from benchmarks.execution.cases import make_model, one_device, two_core_teams
+from benchmarks.execution.cases import make_model, one_device, two_core_teams, with_links
 from benchmarks.execution.contenders import PAUSE, build_plan, difference, elements_of, peer_runner
 from tvm_hetero.artifact.executable import PARTITION
 from tvm_hetero.cli.shared.measure import OnnxRuntime
-from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.interleave import Runner
 from tvm_hetero.problem import Objective
@@ -91,7 +90,7 @@ def measure(
 ) -> list[DisturbedRow]:
     """Build one model in both ways and let all sides run, in turns, in quiet and not."""
     model = make_model(name)
-    places = {"teams": measure_links(two_core_teams()), "all": one_device(len(CORES))}
+    places = {"teams": with_links(two_core_teams(), small=small), "all": one_device(len(CORES))}
     found: dict[tuple[str, bool], list[float]] = {}
     with ExitStack() as stack:
         executors = {}

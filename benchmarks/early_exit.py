@@ -130,13 +130,18 @@ def images(channels: int, pixels: int) -> tuple[Array, Array]:
 
 
 def measured(
-    size: tuple[int, int, int], probability: float | None, *, runs: int, rounds: int
+    size: tuple[int, int, int],
+    probability: float | None,
+    *,
+    runs: int,
+    rounds: int,
+    cost_model: str = "profiled",
 ) -> EarlyExitRow:
     """Build the network, and measure it in turns with ONNX Runtime."""
     stages, channels, pixels = size
     model, feeds = network(*size), images(channels, pixels)
     given = {} if probability is None else {"ends": probability}
-    options = PartitionOptions(time_limit=5, probabilities=given)
+    options = PartitionOptions(time_limit=5, probabilities=given, cost_model=cost_model)
     placed = partition(from_onnx(model), two_devices(), options)
     own: list[list[float]] = [[], []]
     their: list[list[float]] = [[], []]
@@ -178,8 +183,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     sizes = [(4, 8, 16)] if args.small else [(8, 64, 56), (16, 128, 28), (32, 64, 28)]
     effort = {"runs": 3, "rounds": 1} if args.small else {"runs": 30, "rounds": 7}
+    cost_model = "quick" if args.small else "profiled"
     given = PROBABILITIES[-1:] if args.small else PROBABILITIES
-    rows = [measured(size, p, **effort) for size in sizes for p in given]
+    rows = [measured(size, p, **effort, cost_model=cost_model) for size in sizes for p in given]
     for row in rows:
         of = "late requests" if row.probability is None else f"{row.probability:.0%} early ones"
         print(

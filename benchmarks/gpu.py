@@ -28,8 +28,8 @@ import onnxruntime
 
 import tvm_hetero as th
 from benchmarks.execution.argument_types import output_file
+from benchmarks.execution.logits import logits_of
 from benchmarks.execution.torch_process import run_torch
-from benchmarks.models import logits_of
 from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights

@@ -36,6 +36,7 @@ from tvm import relax, tirx
 from benchmarks.child_rows import keep_to_cores, rows_of_child
 from benchmarks.documents import write_document
 from benchmarks.execution.argument_types import names_of
+from benchmarks.execution.cases import TINY, make_model
 from benchmarks.kernel_cases.contest import scheduled
 from benchmarks.performance import BUILD_SECONDS, MODEL_MEAN, MODEL_WORST
 from benchmarks.results_page import write_pages
@@ -43,7 +44,7 @@ from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.cli.shared.background_load import Neighbours
 from tvm_hetero.devices.target import own_mcpu
 from tvm_hetero.executor.native import load_library
-from tvm_hetero.frontends.onnx import from_onnx, light_models, load_model, randomize_weights
+from tvm_hetero.frontends.onnx import from_onnx, light_models
 from tvm_hetero.kernels.cpu.compilation import PIPELINE
 from tvm_hetero.kernels.select import rule_of
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
@@ -143,14 +144,15 @@ def models_asked(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = model_parser(__doc__)
+    parser = model_parser(__doc__, (*light_models(), TINY))
     parser.add_argument("--cores", default=_CORES, help="numbers with commas between")
     parser.add_argument("--kernels", type=int, default=0, help="show so many of our slowest")
     parser.add_argument("--target", default=own_mcpu(), help="LLVM's -mcpu")
     parser.add_argument("--show", action="store_true", help="write build/results/*.md")
     parser.add_argument("--child", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
-    args.models = models_asked(args)
+    # A light model takes seconds to compile, once for each number of cores.
+    args.models = args.models or ((TINY,) if args.small else tuple(light_models()))
     return args
 
 
@@ -175,7 +177,7 @@ def _measure_all(args: argparse.Namespace) -> None:
 def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown: int) -> Row:
     """Build one model, compare it with ONNX Runtime and time both."""
     load_library()  # kernels' workspaces are in huge pages, as in the executor
-    proto = logits_of(randomize_weights(load_model(light_models()[name]), 0))
+    proto = make_model(name)
     imported, import_s = _timed(lambda: from_onnx(proto))
     lowered, lower_s = _timed(lambda: LowerToTasks([target])(imported))
     module, schedule_s = _timed(lambda: scheduled(lowered, target))
@@ -197,19 +199,6 @@ def measure(name: str, target: tvm.target.Target, cores: int, rounds: int, shown
         min(ours), statistics.median(ours), min(ort), statistics.median(ort),
         error, neighbours.busy_cores(), _slowest(vm, tensor, module, clock, shown) if shown else [],
     )  # fmt: skip
-
-
-def logits_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model cut off before its softmax, where random weights saturate."""
-    graph = proto.graph
-    softmax = [i for i, node in enumerate(graph.node) if node.op_type == "Softmax"]
-    if not softmax:
-        return proto
-    output = graph.node[softmax[-1]].input[0]
-    del graph.node[softmax[-1] :]
-    del graph.output[:]
-    graph.output.append(onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None))
-    return proto
 
 
 def _session(proto: onnx.ModelProto, cores: int) -> onnxruntime.InferenceSession:

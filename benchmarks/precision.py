@@ -46,12 +46,13 @@ from benchmarks.models import SMALL, in_turns, model_parser, parse_with_folder
 from benchmarks.precision_errors import EACH
 from benchmarks.scheduling.runner import geometric_mean
 from tvm_hetero.executor.executor import Executor
-from tvm_hetero.pipeline.options import ACCURACY
+from tvm_hetero.pipeline.options import ACCURACY, CHECKS
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32
 
 RESULTS = Path(__file__).resolve().parent / "results" / "precision.json"
 _ROUNDS = 15
-_SMALL_EACH = 2
+# Fresh inputs of each kind, and inputs that are held out for the promise.
+_SMALL_COUNTS = 2, 30
 _OPENVINO = ("openvino", "openvino f32")
 
 
@@ -92,8 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> list[PrecisionRow]:
         root = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for name in names:
             if not is_made(root / name):
-                each = _SMALL_EACH if args.small else EACH
-                make_precision_network(name, args.accuracy, root / name, each)
+                counts = _SMALL_COUNTS if args.small else (EACH, CHECKS)
+                make_precision_network(name, args.accuracy, root / name, *counts)
             if args.make:
                 continue
             row, commit = measure(name, root / name, 1 if args.small else _ROUNDS)

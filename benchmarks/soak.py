@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak                      600 s, writes results/soak.json
     python -m benchmarks.soak --seconds 60 --output FILE
-    python -m benchmarks.soak --small              3 s of a tiny model (the tests run it)
+    python -m benchmarks.soak --small              2 s of a tiny model (the tests run it)
     python -m benchmarks.soak --teams              on teams of cores, writes results/soak_teams.json
     python -m benchmarks.soak --switch             with a switch of plans every 100 ms
     python -m benchmarks.soak --show               writes build/results/performance.md
@@ -41,14 +41,13 @@ import numpy as np
 
 from benchmarks.documents import write_document
 from benchmarks.execution.callers import COUNTS, Caller, at_rest
-from benchmarks.execution.cases import TINY, make_model, two_core_teams, two_devices
+from benchmarks.execution.cases import TINY, make_model, two_core_teams, two_devices, with_links
 from benchmarks.execution.contenders import build_plan
 from benchmarks.execution.page import GROWTH, LEFT_BLOCKS, LEFT_BYTES
 from benchmarks.execution.switching import Switching
 from benchmarks.execution.usage import in_use, resident_bytes, start_exactly, thread_count
 from benchmarks.results_page import write_pages
 from tvm_hetero.artifact.executable import PARTITION, Executable
-from tvm_hetero.cost_models.links.measure import measure_links
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.problem import Objective
 
@@ -107,8 +106,8 @@ class Soak:
 def main(arguments: Sequence[str] | None = None) -> Soak:
     """Measure, print and write; what came of it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--small", action="store_true", help="a tiny model, 3 s, no file")
-    parser.add_argument("--seconds", type=float, help="how long (default: 600, small: 3)")
+    parser.add_argument("--small", action="store_true", help="a tiny model, 2 s, no file")
+    parser.add_argument("--seconds", type=float, help="how long (default: 600, small: 2)")
     parser.add_argument("--model", help="default: squeezenet")
     parser.add_argument("--teams", action="store_true", help="a latency plan on teams of cores")
     parser.add_argument("--switch", action="store_true", help="switch plans every 100 ms")
@@ -119,11 +118,15 @@ def main(arguments: Sequence[str] | None = None) -> Soak:
         write_pages()
         return Soak([], [], {}, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, [])
     model = args.model or (TINY if args.small else "squeezenet")
-    seconds = args.seconds or (3.0 if args.small else 600.0)
+    seconds = args.seconds or (2.0 if args.small else 600.0)
     platform = two_core_teams() if args.teams else two_devices()
     objective = Objective("latency" if args.teams else "throughput")
     built = build_plan(
-        make_model(model), measure_links(platform), objective, _LIMIT, adaptable=args.switch
+        make_model(model),
+        with_links(platform, small=args.small),
+        objective,
+        _LIMIT,
+        adaptable=args.switch,
     )
     with Executor(built.executable, PARTITION) as executor:
         if args.switch:

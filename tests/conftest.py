@@ -57,11 +57,13 @@ inspect.getmodule = _getmodule_of_files
 
 # What takes longest begins first, so that no worker of pytest-xdist is left with it at the end.
 _LONG = (
-    "tests/test_light_models.py", "tests/test_tutorials.py", "benchmarks/test_benchmarks.py",
-    "cluster/test_cluster.py", "kernels_alone/test_choose_implementation.py",
-    "tuning/test_tuner.py", "benchmarks/test_execution.py", "cost_models/test_profiled.py",
-    "cpp/test_sanitizers.py", "benchmarks/test_conformance.py", "solvers/test_run_solver.py",
-    "pipeline/test_hetero_partition.py", "onnx/test_importer.py", "in_network/test_costs.py",
+    "cpp/test_sanitizers.py", "tests/test_light_models.py", "benchmarks/test_benchmarks.py",
+    "tests/test_tutorials.py", "benchmarks/test_execution.py", "cluster/test_cluster.py",
+    "kernels_alone/test_choose_implementation.py", "tuning/test_tuner.py",
+    "benchmarks/test_precision.py", "benchmarks/test_conformance.py",
+    "cost_models/test_profiled.py", "solvers/test_run_solver.py",
+    "tests/test_first_ten_minutes.py", "pipeline/test_hetero_partition.py",
+    "onnx/test_importer.py", "in_network/test_costs.py",
 )  # fmt: skip
 
 

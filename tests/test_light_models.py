@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 
 import tvm_hetero as th
-from benchmarks.models import logits_of
+from benchmarks.execution.logits import logits_of
 from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.models import two_cpus
 from tvm_hetero import relay

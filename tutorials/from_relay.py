@@ -28,6 +28,7 @@ def main(
     model: Path = EXAMPLE,
     target: Path = Path("demo/from_relay.hetero"),
     params: Path | None = None,
+    cost_model: str = "profiled",
 ) -> float:
     """Tell the story; returns the largest difference from what the old TVM computed, relative."""
     # ---------------------------------------------------------------- 1. can it be read?
@@ -51,7 +52,9 @@ def main(
     # Instead of a target: a platform. HeteroPartition measures each operator on each device and
     # writes the schedule into the module; respect_annotations=True would pin what is annotated
     # with on_device.
-    together = relay.transform.HeteroPartition(platform=th.Platform.detect(), time_limit=10)
+    together = relay.transform.HeteroPartition(
+        platform=th.Platform.detect(), time_limit=10, cost_model=cost_model
+    )
     mod = together(mod)
     print("3. partitioned")
 

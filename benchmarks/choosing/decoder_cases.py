@@ -97,7 +97,7 @@ CASES = (
                 {"weights": "int8"}),
 )  # fmt: skip
 SMALL_CASE = DecoderCase(
-    "gpt3-1.3b", (("T4", 1), ("L4", 1)), (4,), 0.120, (2.0,), rated_by=20, played=20
+    "gpt3-1.3b", (("T4", 1), ("L4", 1)), (4,), 0.120, (2.0,), rated_by=8, played=20
 )
 
 

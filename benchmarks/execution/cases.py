@@ -18,7 +18,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.models import logits_of
+from benchmarks.execution.logits import logits_of
+from tvm_hetero.cost_models.links.measure import measure_links
+from tvm_hetero.cost_models.quick import ASSUMED
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 from tvm_hetero.platform import Device, Platform
 from tvm_hetero.platform.host import available_cores
@@ -77,6 +79,14 @@ def one_device(cores: int) -> Platform:
     """One device that has the first `cores` cores."""
     (device,) = _cpus(1, (), cores).devices
     return Platform((device,), name=f"{cores}-cores")
+
+
+def with_links(platform: Platform, *, small: bool) -> Platform:
+    """With links as they are measured, or as is assumed for a small run.
+
+    To measure takes longer than all else of one, and beside many programs more than its limit.
+    """
+    return measure_links(platform, assumed=ASSUMED if small else None)
 
 
 def _cpus(devices: int, mcpus: Sequence[str | None], cores: int = 2) -> Platform:

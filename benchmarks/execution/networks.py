@@ -13,10 +13,10 @@ from pathlib import Path
 import onnx
 
 from benchmarks.execution.cases import SEED
+from benchmarks.execution.logits import logits_of
 from benchmarks.file_zoo.cases import FILES, FileCase
 from benchmarks.file_zoo.exported import file_of_export
 from benchmarks.file_zoo.packages import file_of
-from benchmarks.models import logits_of
 from benchmarks.zoo_of_files import CACHE
 from tvm_hetero.frontends.onnx import light_models, load_model, randomize_weights
 

@@ -27,7 +27,7 @@ from tvm_hetero.compiler.build import build
 from tvm_hetero.executor.executor import Executor
 from tvm_hetero.executor.relative_error import largest_relative_error
 from tvm_hetero.frontends.onnx import from_onnx
-from tvm_hetero.pipeline.options import PartitionOptions
+from tvm_hetero.pipeline.options import CHECKS, PartitionOptions
 from tvm_hetero.pipeline.partition import partition
 from tvm_hetero.problem.precision_promise import AUTO, BFLOAT16, FLOAT32
 
@@ -66,19 +66,24 @@ class PrecisionNetwork:
     worst: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
-def make_precision_network(name: str, accuracy: float, folder: Path, each: int) -> None:
+def make_precision_network(
+    name: str, accuracy: float, folder: Path, each: int, checks: int = CHECKS
+) -> None:
     """Build a network in three precisions, measure errors, and write all into a folder.
 
     Parameters
     ----------
     each : fresh inputs of each kind.
+    checks : inputs that are held out for the promise of ``auto``.
     """
     module, platform = from_onnx(load_network(name)), one_device(1)
     network = PrecisionNetwork(commit=commit_name())
     executables = {}
     for precision in PRECISIONS:
         limit = accuracy if precision == AUTO else None
-        options = PartitionOptions(cost_model="profiled-alone", precision=precision, accuracy=limit)
+        options = PartitionOptions(
+            cost_model="profiled-alone", precision=precision, accuracy=limit, checks=checks
+        )
         start = time.perf_counter()
         result = partition(module, platform, options)
         network.seconds[precision] = time.perf_counter() - start

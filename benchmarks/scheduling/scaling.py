@@ -7,12 +7,14 @@ import resource
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 from benchmarks.scheduling.runner import Row, describe, run, zoo_case
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
 ALGORITHMS = ("heft", "auto")
+SMALL = (("heft", 200), ("heft", 400), ("auto", 200))
 
 
 def rows(small: bool, time_limit: float) -> list[Row]:
@@ -20,8 +22,8 @@ def rows(small: bool, time_limit: float) -> list[Row]:
 
     heft ends when it has a schedule and a bound; auto searches on while there is time.
     """
-    sizes = (200, 400) if small else SIZES
-    return [_apart(size, solver, time_limit) for solver in ALGORITHMS for size in sizes]
+    cases = SMALL if small else tuple(product(ALGORITHMS, SIZES))
+    return [_apart(size, solver, time_limit) for solver, size in cases]
 
 
 def _apart(size: int, solver: str, time_limit: float) -> Row:

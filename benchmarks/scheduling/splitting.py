@@ -23,7 +23,7 @@ CPSAT_CASES = (
 def rows(small: bool, time_limit: float) -> list[Row]:
     """Split, then the whole, with and without a start."""
     milp = MILP_CASES[:1] if small else MILP_CASES
-    cpsat = CPSAT_CASES[:1] if small else CPSAT_CASES
+    cpsat = MILP_CASES[:1] if small else CPSAT_CASES
     found = []
     for whole, chosen in (("milp", milp), ("cpsat", cpsat)):
         for name, sizes in chosen:

@@ -23,7 +23,7 @@ def test_an_address_where_nobody_is_is_refused_at_once() -> None:
     began = time.monotonic()
     with pytest.raises(UsageError, match=f"there is no Ray at address '{address}' .*refused"):
         ClusterSession(Description(address, (NodeRow("a"),)))
-    assert time.monotonic() - began < 20  # Ray itself would try for minutes
+    assert time.monotonic() - began < 60  # Ray itself would try for minutes
 
 
 def test_why_ray_does_not_start_is_told() -> None:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -46,8 +47,9 @@ def run(*command: str, **environment: str) -> str:
     return done.stdout
 
 
+@cache
 def example_program() -> Path:
-    """`examples/cpp`, which runs an artifact without Python, built."""
+    """`examples/cpp`, which runs an artifact without Python, built (once: CMake is slow)."""
     folder = ROOT / "build" / "example"
     cmake_build(ROOT / "examples" / "cpp", folder, ["run_artifact"])
     return folder / "run_artifact"

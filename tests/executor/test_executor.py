@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
 
-from benchmarks.models import logits_of
+from benchmarks.execution.logits import logits_of
 from tests.draws import draws
 from tests.models import (
     branchy,
@@ -250,8 +251,9 @@ def test_wrong_inputs_in_a_stream_are_refused_and_the_next_run_works(executor):
 
 def test_throughput_is_that_of_the_steady_state(executor):
     values = {"in/x": X, "y": Y}
+    began = time.perf_counter()
     seconds = executor.throughput(values, batches=20)
-    assert 0 < seconds < 1
+    assert 0 < seconds < time.perf_counter() - began
     period = executor.trace()
     assert sorted(task for step in period for task in step.tasks) == sorted(
         executor.problem.graph.index
@@ -389,7 +391,9 @@ def test_each_element_of_a_batch_gives_what_it_gives_alone(executor, seed):
 def test_the_trace_of_a_batch_covers_every_task_of_every_element(executor):
     with batch_executor(3) as batches:
         batches.profile_kernels = True
-        batches.run(batches.random_inputs())
+        inputs, began = batches.random_inputs(), time.perf_counter()
+        batches.run(inputs)
+        took = time.perf_counter() - began
         ran = [
             (task, element)
             for step in batches.trace()
@@ -398,8 +402,8 @@ def test_the_trace_of_a_batch_covers_every_task_of_every_element(executor):
         tasks = sorted(batches.problem.graph.index)
         assert sorted(ran) == [(task, element) for task in tasks for element in range(BATCH)]
         times = batches.kernel_times()
-        assert sorted((time.task, *time.elements) for time in times) == sorted(ran)
-        assert all(0 <= time.seconds < 1 for time in times)
+        assert sorted((each.task, *each.elements) for each in times) == sorted(ran)
+        assert all(0 <= each.seconds < took for each in times)
 
 
 @pytest.mark.parametrize(
@@ -423,14 +427,16 @@ def test_wrong_batches_are_refused(values, message):
 def test_kernels_are_timed_on_request(executor):
     executor.run({"in/x": X, "y": Y})
     executor.profile_kernels = True
+    began = time.perf_counter()
     executor.run({"in/x": X, "y": Y})
+    took = time.perf_counter() - began
     times = executor.kernel_times()
-    assert sorted(time.task for time in times) == sorted(executor.problem.graph.index)
-    assert all(time.elements == (0,) and 0 < time.seconds < 1 for time in times)
+    assert sorted(each.task for each in times) == sorted(executor.problem.graph.index)
+    assert all(each.elements == (0,) and 0 < each.seconds < took for each in times)
     places = {task: devices[0] for task, devices in executor.schedule.placement.items()}
-    assert all(places[time.task] == time.device for time in times)
+    assert all(places[each.task] == each.device for each in times)
     inside = {step.name: step.end - step.start for step in executor.trace()}
-    assert sum(time.seconds for time in times) <= sum(inside.values())
+    assert sum(each.seconds for each in times) <= sum(inside.values())
 
 
 def test_values_that_are_not_finite_are_found_on_request(executor):

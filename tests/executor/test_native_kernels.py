@@ -152,10 +152,12 @@ def test_each_kernel_is_timed_on_request() -> None:
     executor.set_input("x", aligned(VALUES))
     executor.set_input("y", aligned(VALUES))
     executor.profile_kernels(True)
+    began = time.perf_counter()
     executor.run()
+    took = time.perf_counter() - began
     times = executor.kernel_times()
     assert len(times) == 2
-    assert all(0 < seconds < 1 for seconds in times)
+    assert all(seconds > 0 for seconds in times) and sum(times) < took
     executor.check_numerics(True)
     executor.set_input("x", aligned(np.full(SIZE, math.nan)))
     with pytest.raises(NumericsError):

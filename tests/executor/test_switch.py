@@ -384,7 +384,7 @@ def test_a_plan_of_another_model_is_refused_and_the_old_one_goes_on(
     threads = threading.active_count()
     with pytest.raises(UsageError, match=words):
         two.executor.switch(built(builder))
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # others' may have ended
     assert two.executor.variant == "old"
     assert result(two.executor.run(x=vector(1))) == 3
 

@@ -110,7 +110,7 @@ def test_a_kernel_that_is_not_there_leaves_the_old_plan_and_no_thread(
         for _ in range(3):
             with pytest.raises(Exception, match="no library of device 'big'") as caught:
                 executor.switch(built(plan))
-            assert tasks() == before, caught
+            assert tasks() <= before, caught
         assert result(executor.run(x=vector(1))) == 3
 
 
@@ -130,7 +130,7 @@ def test_a_thread_that_cannot_be_started_leaves_the_old_plan(
                 two.executor.switch("new")
         assert two.executor.variant == "old"
         assert result(two.executor.run(x=vector(1))) == 3
-        assert eventually(lambda: tasks() == before)
+        assert eventually(lambda: tasks() <= before)
         two.executor.switch("new")
         assert result(two.executor.run(x=vector(2))) == 5
 

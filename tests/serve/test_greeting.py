@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tvm_hetero.serve.core.options import ServeOptions
+from tvm_hetero.serve.greeting import greeting
+
 
 def test_it_says_what_it_loads_what_that_takes_and_where_it_is(start_server):
     process = start_server("dense", "words", "--slo", "dense=20ms")
@@ -19,10 +22,14 @@ def test_it_says_what_it_loads_what_that_takes_and_where_it_is(start_server):
     assert "/openapi.json" in reply.json["error"]
 
 
-def test_it_warns_who_lets_everyone_in(start_server, tmp_path):
+def test_it_warns_who_lets_everyone_in(start_server):
     assert "warning: whoever reaches" in "".join(start_server("dense", "--host", "0.0.0.0").lines)
-    key = tmp_path / "key"
-    key.write_text("0123456789abcdef")
-    key.chmod(0o600)
-    started = start_server("dense", "--host", "0.0.0.0", "--key-file", str(key))
-    assert "warning" not in "".join(started.lines)
+
+
+def test_it_warns_no_one_who_asks_for_a_key_or_stays_at_home():
+    for options, warned in (
+        (ServeOptions(host="0.0.0.0"), True), (ServeOptions(host="0.0.0.0", key="0" * 16), False),
+        (ServeOptions(host="127.0.0.1"), False),
+    ):  # fmt: skip
+        said = "".join(greeting([], options, 80))
+        assert ("warning" in said) == warned and "ready on" in said

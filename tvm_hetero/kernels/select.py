@@ -36,9 +36,9 @@ from tvm_hetero.kernels.quantized.integer_product import in_whole_numbers
 from tvm_hetero.kernels.recurrent.cpu import recurrence_on_cpu
 from tvm_hetero.kernels.recurrent.gpu import recurrence_on_gpu
 from tvm_hetero.kernels.recurrent.kernel import recurrence_of
-from tvm_hetero.kernels.rowwise.reducers import schedule_extremes
-from tvm_hetero.kernels.rules.cpu_rules import CPU_RULES
+from tvm_hetero.kernels.rowwise.reducers import extremes_scheduler
 from tvm_hetero.kernels.rules.cpu_rules import Rule as CpuRule
+from tvm_hetero.kernels.rules.cpu_rules import rules_for
 from tvm_hetero.kernels.rules.gpu import schedule_gpu
 from tvm_hetero.kernels.rules.gpu_one_thread import is_bound, on_one_thread
 from tvm_hetero.kernels.rules.gpu_spatial import schedule_spatial
@@ -199,9 +199,9 @@ def _on_cpu(func: tirx.PrimFunc, target: Target, how: str) -> Iterator[Attempt]:
     yield "amx", lambda: _apply(schedule_parts, by_tiles(func, unit), unit, count)
     yield "pairs", lambda: _apply(schedule_parts, in_pairs(func, unit), unit, count)
     yield "amx", lambda: _finished(convolve_by_tiles(func, unit, count))
-    for name, rule in CPU_RULES.items():
-        apply = partial(_apply, rule, unit=unit, count=count)
-        yield name, partial(schedule_extremes, func, apply)
+    scheduled = extremes_scheduler(func)
+    for name, rule in rules_for(func).items():
+        yield name, partial(scheduled, partial(_apply, rule, unit=unit, count=count))
 
 
 def _by_tiles(func: tirx.PrimFunc, unit: VectorUnit, count: int) -> tirx.PrimFunc:

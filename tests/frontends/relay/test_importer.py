@@ -79,7 +79,9 @@ def test_every_line_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_tutorial(tmp_path: Path, capsys) -> None:
-    difference = from_relay.main(DATA / "mlp.relay.json", tmp_path / "mlp.hetero")
+    difference = from_relay.main(
+        DATA / "mlp.relay.json", tmp_path / "mlp.hetero", cost_model="quick"
+    )
     told = capsys.readouterr().out
     assert difference < 1e-4
     assert "every operator can be imported" in told

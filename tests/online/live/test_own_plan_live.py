@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -60,11 +61,13 @@ def test_an_adapted_executor_begins_with_it_and_is_told_of_each_place(
         pipeline = LivePipeline(executor, adaptable())
         assert isinstance(pipeline.own, OwnPlan)
         assert pipeline.switch(pipeline.own) and not pipeline.switch(pipeline.own)
+        began = time.perf_counter()
         with streaming(executor):
             seen = pipeline.observe(5)
+        took = time.perf_counter() - began
         assert seen is not None
         assert [pipeline.places[p].name for p in seen.configuration.places] == ["big", "little"]
-        assert all(0 < stage.seconds < 10 for stage in seen.stages)
+        assert all(0 < stage.seconds < took for stage in seen.stages)
         assert as_bytes(executor.run(INPUTS)) == own_outputs
         assert pipeline.switch(DIVIDED) and pipeline.switch(pipeline.own)
         assert as_bytes(executor.run(INPUTS)) == own_outputs

@@ -1,4 +1,4 @@
-"""Fifty scripts of fixed seeds; `tests.fuzz.serve_lane` draws more of them."""
+"""Scripts of fixed seeds; `tests.fuzz.serve_lane` draws more of them."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def servers(served_models: Path) -> Iterator[tuple[Hosted, Hosted]]:
 
 
 def test_answers_are_the_same_with_the_lane_and_without(served_models: Path) -> None:
-    outcomes, faults = fuzz(served_models, iter(range(50)))
+    outcomes, faults = fuzz(served_models, iter(range(24)))
     assert faults == 0
-    assert sum(outcomes.values()) == 50
-    assert outcomes[BY_LANE] >= 15
+    assert sum(outcomes.values()) == 24
+    assert outcomes[BY_LANE] >= 7
 
 
 def test_a_lane_that_takes_what_it_should_not_is_found_out(

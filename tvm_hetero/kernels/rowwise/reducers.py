@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import tvm_ffi
@@ -25,25 +25,40 @@ from tvm.ir.expr import TensorLoad
 _FLOATS = ("float16", "float32", "float64")
 
 
-def schedule_extremes(
-    func: tirx.PrimFunc, schedule: Callable[[tirx.PrimFunc], tirx.PrimFunc]
-) -> tirx.PrimFunc:
-    """A kernel, scheduled by ``schedule``, whose maxima begin with infinities as before.
+Schedule = Callable[[tirx.PrimFunc], tirx.PrimFunc]
+
+
+def extremes_scheduler(func: tirx.PrimFunc) -> Callable[[Schedule], tirx.PrimFunc]:
+    """What gives a kernel, scheduled as it is told, whose maxima begin with infinities as before.
+
+    TVM's form is made once for all that are tried. Nothing is looked at before the first.
 
     Parameters
     ----------
     func
         A kernel that is not scheduled.
-    schedule
-        What makes a scheduled one of it.
     """
+    known = cache(partial(_known_to_tvm, func))
+
+    def scheduled(schedule: Schedule) -> tirx.PrimFunc:
+        form = known()
+        return schedule(func) if form is None else _with_infinities(schedule(form))
+
+    return scheduled
+
+
+def _known_to_tvm(func: tirx.PrimFunc) -> tirx.PrimFunc | None:
+    """The kernel in TVM's form; None where it is left as it is."""
     finite = func.with_body(tvm_ffi.structural_map(func.body, (s_tir.SBlock, _with_finite_init)))
     if tvm_ffi.structural_equal(finite, func) or _holds_limits(func):
-        return schedule(func)
-    known = tvm_ffi.structural_map(
-        finite.body, (tirx.BufferStore, partial(_turned, own_first=True))
+        return None
+    return finite.with_body(
+        tvm_ffi.structural_map(finite.body, (tirx.BufferStore, partial(_turned, own_first=True)))
     )
-    done = schedule(finite.with_body(known))
+
+
+def _with_infinities(done: tirx.PrimFunc) -> tirx.PrimFunc:
+    """A scheduled kernel of TVM's form in ours."""
     rules = [(tirx.FloatImm, _infinite), (tirx.BufferStore, partial(_turned, own_first=False))]
     return done.with_body(tvm_ffi.structural_map(done.body, rules))
 

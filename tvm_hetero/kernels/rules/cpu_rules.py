@@ -18,8 +18,10 @@ from tvm_hetero.kernels.rowwise.pool_schedule import schedule_pool
 from tvm_hetero.kernels.rowwise.rows import schedule_rows
 from tvm_hetero.kernels.rowwise.transpose import schedule_transpose
 from tvm_hetero.kernels.rules.generic import schedule_generic
+from tvm_hetero.kernels.tir.block_roles import has_role_or_reduction
 
 if TYPE_CHECKING:
+    from tvm import tirx
     from tvm.s_tir import Schedule
 
     from tvm_hetero.kernels.cpu.vector_unit import VectorUnit
@@ -38,3 +40,12 @@ CPU_RULES: dict[str, Rule] = {
     "transpose": schedule_transpose,
     "generic": schedule_generic,
 }
+# Of a kernel of which no block reduces or has a role; all others look for one or the other.
+_ELEMENTWISE = ("transpose", "generic")
+
+
+def rules_for(func: tirx.PrimFunc) -> dict[str, Rule]:
+    """Those of `CPU_RULES` that may fit a kernel: to try one costs as much as to look at all."""
+    if has_role_or_reduction(func):
+        return CPU_RULES
+    return {name: CPU_RULES[name] for name in _ELEMENTWISE}

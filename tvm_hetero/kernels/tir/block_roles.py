@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import tvm_ffi
+from tvm import tirx
+from tvm.s_tir import SBlock
+
 if TYPE_CHECKING:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import SBlockRV
@@ -56,3 +60,14 @@ def role_of(sch: Schedule, block: SBlockRV) -> str | None:
 def find_role(sch: Schedule, name: str) -> SBlockRV | None:
     """The first block with the role ``name``, or None."""
     return next((b for b in blocks_of(sch) if role_of(sch, b) == name), None)
+
+
+def has_role_or_reduction(func: tirx.PrimFunc) -> bool:
+    """Whether a block of a kernel has a role, or sums or takes a maximum over an axis."""
+    blocks: list[SBlock] = []
+    tvm_ffi.structural_walk(func.body, (SBlock, blocks.append))
+    return any(
+        block.annotations.get(ROLE) is not None
+        or any(v.iter_type == tirx.IterVar.CommReduce for v in block.iter_vars)
+        for block in blocks
+    )
