@@ -2,7 +2,7 @@
 
     python -m benchmarks.choose [--small]     writes results/choose.json
     python -m benchmarks.choose --more        only what has no row yet
-    python -m benchmarks.choose --show        prints the tables of docs/choosing.md
+    python -m benchmarks.choose --show        prints the tables of docs/choosing-compared.md
 
 Each question has 8 kinds of machines, 6 variants and 3 classes with SLOs of their own
 (`benchmarks/choosing/cases.py`); half of the loads are Poisson, half of the shape of a public trace

@@ -86,7 +86,7 @@ def quotes() -> dict[Path, list[str]]:
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
-        DOCS / "choosing.md": [
+        DOCS / "choosing-compared.md": [
             *choosing.choice_tables(read_rows(RESULTS / "choose.json")),
             decoder_prices.price_table(read_rows(RESULTS / "decoder_prices.json")),
             decoder_prices.helix_table(read_rows(RESULTS / "helix.json")),

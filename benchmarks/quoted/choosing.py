@@ -1,4 +1,4 @@
-"""The tables of docs/choosing.md and docs/sharing.md."""
+"""The tables of docs/choosing-compared.md and docs/sharing.md."""
 
 from __future__ import annotations
 
