@@ -139,13 +139,13 @@ def charge(
         if device.name not in busy:
             continue
         cores = problem.platform.team_cores.get(device.name, ())
-        own, idle = (device.watts or 0.0) * busy[device.name], end - busy[device.name]
+        working, idle = (device.watts or 0.0) * busy[device.name], end - busy[device.name]
         # What is never idle may be busy for longer than the makespan, by rounding.
         if not cores:
-            spent = own + device.idle_watts * max(0.0, idle)
+            spent = working + device.idle_watts * max(0.0, idle)
             terms.append(spent if energy else (device.price or 0.0) / 3600.0 * end)
             continue
-        terms.append(own if energy else 0.0)
+        terms.append(working if energy else 0.0)
         lasting = device.idle_watts if energy else (device.price or 0.0) / 3600.0
         for core in cores:
             shares[core] = max(shares.get(core, 0.0), lasting / len(cores))
