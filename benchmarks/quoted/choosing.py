@@ -12,7 +12,7 @@ def choice_tables(rows: Sequence[Row]) -> list[str]:
     """All tables: of prices, then of energy where there are such rows."""
     energy = energy_rows(rows)
     tables = [rule_table(price_rows(rows)), room_table(price_rows(rows))]
-    return [*tables, energy_table(energy), room_table(energy)] if energy else tables
+    return [*tables, energy_table(energy), room_table(energy, "watts, ours")] if energy else tables
 
 
 def price_rows(rows: Sequence[Row]) -> list[Row]:
@@ -57,7 +57,7 @@ def _gap_and_time(rows: Sequence[Row]) -> list[str]:
     return [percent(max(row["gap"] for row in rows)), f"{longest:.0f}"]
 
 
-def room_table(rows: Sequence[Row]) -> str:
+def room_table(rows: Sequence[Row], what: str = "ours") -> str:
     """How far below each rule ours is, and anyone could be, were machines divided at will."""
     lines = []
     for row in rows:
@@ -69,7 +69,7 @@ def room_table(rows: Sequence[Row]) -> str:
         below = _less(row["divided"], value)
         lines.append([f"{row['load']} {row['seed']}", *cells, below])
     heads = [f"below {name}" for name in rows[0]["rules"]]
-    return table(["ours of at most", *heads, "machines divided, below ours"], lines)
+    return table([f"{what} of at most", *heads, "machines divided, below ours"], lines)
 
 
 def _less(price: float, other: float) -> str:

@@ -7,7 +7,7 @@ import statistics
 from benchmarks import choose, share_machines
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import draw_load
-from benchmarks.quoted.choosing import price_rows, rule_table
+from benchmarks.quoted.choosing import energy_rows, energy_table, price_rows, rule_table
 from benchmarks.result_rows import read_rows
 from tests.planning.choosing.questions import load, question, rated
 from tvm_hetero.errors import InfeasibleError
@@ -45,6 +45,7 @@ def test_the_committed_answers_are_proven_and_hold():
         others = [each for each in row["rules"].values() if each is not None]
         assert all(other >= row["bound"] * (1 - 1e-3) for other in others)
     assert rule_table(price_rows(rows)).count("\n") == 3  # a line for each kind of load
+    assert energy_table(energy_rows(rows)).count("\n") == 1 + 4 * 2  # by watts and price, played
 
 
 def test_no_rule_is_cheaper_and_all_are_played() -> None:
