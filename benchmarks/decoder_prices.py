@@ -1,13 +1,14 @@
 """What a million tokens cost: our choice beside Mélange's program, and what is published.
 
     python -m benchmarks.decoder_prices [--small]     writes results/decoder_prices.json
-    python -m benchmarks.decoder_prices --show        prints the tables of docs/choosing.md
+    python -m benchmarks.decoder_prices --show        prints the tables of docs/choosing-compared.md
 
 Decoders of 7B to 405B on T4, L4, A100 and H100 (`benchmarks/choosing/decoder_cases.py`). Each
 machine is rated once, by simulation on a roofline of data-sheet figures: with the whole load, and
 with requests of one size (`benchmarks/choosing/token_rates.py`). From the same plans
 
-    ours        what `choose` answers of that question, played; with its bound
+    ours        what `choose` answers of that question, played; with its bound, and how many
+                cheaper choices broke the SLO when they were played (`broke`)
     Mélange     its program over sizes (`benchmarks/choosing/rules/melange_program.py`): as it
                 comes, and with the margin with which the same simulator finds the SLO kept
     one kind    the same program with one kind of machine, as in their paper
@@ -117,6 +118,7 @@ def _row(rated: RatedCase, rate: float) -> Row:
     asked = question(rated, rate)
     requests = asked.request.classes[0].requests
     ours = best_choice(asked, "price")
+    broke = len(asked.player.refuted)
     free = rated.allocate(rate, divide_buckets)
     row: Row = {
         "model": case.model,
@@ -131,6 +133,7 @@ def _row(rated: RatedCase, rate: float) -> Row:
         "gap": ours.gap,
         "margin": ours.margins.get(0, 0.0),
         "strain": ours.played[0].strain,
+        "broke": broke,
         "machines": _named(ours),
         "melange": rated.allocate(rate, pack_slices).price,
         "melange_bound": free.bound,

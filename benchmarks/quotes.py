@@ -86,9 +86,8 @@ def quotes() -> dict[Path, list[str]]:
         ROOT / "README.md": readme.tables(found, scheduled),
         DOCS / "performance.md": performance_tables.tables(found),
         DOCS / "scheduling.md": scheduling.tables(scheduled),
-        DOCS / "choosing.md": [
-            choosing.rule_table(read_rows(RESULTS / "choose.json")),
-            choosing.room_table(read_rows(RESULTS / "choose.json")),
+        DOCS / "choosing-compared.md": [
+            *choosing.choice_tables(read_rows(RESULTS / "choose.json")),
             decoder_prices.price_table(read_rows(RESULTS / "decoder_prices.json")),
             decoder_prices.helix_table(read_rows(RESULTS / "helix.json")),
         ],

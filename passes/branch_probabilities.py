@@ -162,9 +162,7 @@ def _scaled(row: Mapping[str, Cost], share: float, platform: Platform) -> Mappin
     if share == 1:
         return row
     return {
-        device: replace(cost, points=tuple((n, s * share) for n, s in cost.points))
-        if _skips(platform, device)
-        else cost
+        device: cost.scaled(share) if _skips(platform, device) else cost
         for device, cost in row.items()
     }
 

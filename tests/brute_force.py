@@ -183,9 +183,14 @@ def _least_value(problem: Problem, parts: list[Part], rest: float) -> float:
     """The least value of what has these executions and `rest` seconds of others."""
     busy: dict[str, float] = {}
     ends: dict[tuple[str, int], float] = {}
+    above: dict[str, float] = {}
     for task, device, elements in parts:
         seconds = problem.seconds(task, device, len(elements))
         busy[device] = busy.get(device, 0.0) + seconds
+        figures = problem.platform.device(device)
+        joules = problem.costs[task][device].joules(len(elements), figures.watts)
+        more = max(0.0, joules - figures.idle_watts * seconds)
+        above[device] = above.get(device, 0.0) + more
         makers = problem.graph.predecessors[task]
         start = max((ends[maker, e] for maker in makers for e in elements), default=0.0)
         ends.update(dict.fromkeys([(task, e) for e in elements], start + seconds))
@@ -202,9 +207,8 @@ def _least_value(problem: Problem, parts: list[Part], rest: float) -> float:
         return sum((device.price or 0.0) * longest / 3600 for device, _ in devices) * (1 - 1e-12)
     # A device may spend less while it is busy than while it is idle.
     spent = sum(
-        min(device.watts or 0.0, device.idle_watts) * longest
-        + max(0.0, (device.watts or 0.0) - device.idle_watts) * own
-        for device, own in devices
+        min(device.watts or 0.0, device.idle_watts) * longest + above[device.name]
+        for device, _ in devices
     )
     return spent * (1 - 1e-12)
 
@@ -373,6 +377,12 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
         assert figure is not None
         if kind == "energy":
             total += figure * loads.get(name, 0.0)
+            total += sum(
+                _own_energy(problem, a.what, a.seconds) - figure * a.seconds
+                for a in plan.activities
+                if len(a.what) == 3 and a.what[1] == name
+                if problem.costs[a.what[0]][str(name)].energy
+            )
         # What lasts (idling, the price) is paid once a core, at the dearest share.
         cores: Sequence[object] = _cores(problem, str(name)) or [name]
         rate = device.idle_watts if kind == "energy" else figure / 3600
@@ -382,6 +392,17 @@ def _value(problem: Problem, plan: Plan, makespan: float) -> float:
         idle = max(0.0, makespan - loads.get(core, 0.0))
         total += rate * (idle if kind == "energy" else makespan)
     return total
+
+
+def _own_energy(problem: Problem, part: Part, seconds: float) -> float:
+    """What a task says that it draws: a line through the figures beside it, from 0 at the left."""
+    task, device, elements = part
+    n, points = len(elements), [(0, 0.0), *problem.costs[task][device].energy]
+    for (n0, e0), (n1, e1) in itertools.pairwise(points):
+        if n <= n1:
+            return e0 + (e1 - e0) * (n - n0) / (n1 - n0)
+    (n0, e0), (n1, e1) = points[-2:]
+    return e1 * n / n1 if e1 < e0 else e1 + (e1 - e0) * (n - n1) / (n1 - n0)
 
 
 # --- memory ----------------------------------------------------------------------------------

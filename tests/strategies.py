@@ -142,6 +142,17 @@ def _figures(draw: st.DrawFn, exclusive: bool, exact: bool) -> tuple[float, floa
 
 
 @st.composite
+def _with_energy(draw: st.DrawFn, cost: Cost, idle: float, batch: int) -> Cost:
+    """A cost with energies of some numbers of elements, none below idling; or without any."""
+    if draw(st.booleans()):
+        return cost
+    above = st.integers(0, 32).map(lambda k: k / 8)
+    return replace(
+        cost, energy=tuple((n, idle * cost.seconds(n) + draw(above)) for n in range(1, batch + 1))
+    )
+
+
+@st.composite
 def problems(
     draw: st.DrawFn,
     max_tasks: int = 6,
@@ -158,10 +169,12 @@ def problems(
     exact: bool = True,
     contiguous: bool = False,
     teams: bool = False,
+    energies: bool = False,
 ) -> Problem:
     """A random problem of 1 to `batch` elements (see the top of this file).
 
-    `contiguous` asks for contiguous stages wherever throughput is the objective.
+    `contiguous` asks for contiguous stages wherever throughput is the objective; with `energies`
+    tasks may have an energy of their own on some devices.
     """
     graph = draw(graphs(max_tasks, colors))
     platform = draw(
@@ -182,6 +195,10 @@ def problems(
         if feasible:
             able = able | {"d0"}
         costs[task.id] = {d: draw(_costs(elements, exact)) for d in workers if d in able}
+        if energies:
+            idle = {d: platform.device(d).idle_watts for d in workers}
+            own = costs[task.id].items()
+            costs[task.id] = {d: draw(_with_energy(c, idle[d], elements)) for d, c in own}
     if memory:
         platform = draw(_with_memory(platform, graph, elements, feasible))
     kind = draw(st.sampled_from(list(kinds)))

@@ -80,8 +80,13 @@ def variants(models: tuple[str, ...] = tuple(_ACCURACY)) -> tuple[ModelVariant, 
     )
 
 
-def question(kind: str, seed: int, seconds: float, *, small: bool = False) -> ChoiceRequest:
-    """A question with three classes of loads, SLOs and accuracies that are drawn."""
+def question(
+    kind: str, seed: int, seconds: float, *, small: bool = False, goal: str = "price"
+) -> ChoiceRequest:
+    """A question with three classes of loads, SLOs and accuracies that are drawn.
+
+    Whatever the goal is: the same ones.
+    """
     draw = random.Random(f"{kind} {seed}")
     classes = []
     for i, (name, (least, most, floors)) in enumerate(_CLASSES.items()):
@@ -97,6 +102,7 @@ def question(kind: str, seed: int, seconds: float, *, small: bool = False) -> Ch
         variants(("resnet50",) if small else tuple(_ACCURACY)),
         machines(available),
         tuple(classes),
+        goal,
         seconds=seconds,
         batches=(1, 8) if small else (1, 4, 16),
         name=f"{kind} {seed}",

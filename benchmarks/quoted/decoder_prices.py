@@ -1,4 +1,4 @@
-"""The tables of docs/choosing.md about decoders: prices of a million tokens that are answered."""
+"""The tables of docs/choosing-compared.md about decoders: prices of a million tokens."""
 
 from __future__ import annotations
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import statistics
 
+import pytest
+
 from benchmarks import choose, share_machines
 from benchmarks.choosing.rules import RULES, follow_rule
 from benchmarks.choosing.traces import draw_load
-from benchmarks.quoted.choosing import rule_table
+from benchmarks.quoted.choosing import energy_rows, energy_table, price_rows, rule_table
 from benchmarks.result_rows import read_rows
 from tests.planning.choosing.questions import load, question, rated
 from tvm_hetero.errors import InfeasibleError
@@ -16,9 +18,11 @@ from tvm_hetero.planning.choosing.front import best_choice
 
 def test_choose_small():
     rows = choose.main(["--small"])
-    assert [row["load"] for row in rows] == ["poisson", "maf-like"]
+    goals = [(goal, load) for goal in ("price", "energy") for load in ("poisson", "maf-like")]
+    assert [(row["goal"], row["load"]) for row in rows] == goals
     for row in rows:
-        assert row["divided"] <= row["bound"] <= row["price"] and row["gap"] <= 0.02
+        assert row["divided"] <= row["bound"] <= row["value"] and row["gap"] <= 0.02
+        assert row["goal"] == "energy" or row["value"] == pytest.approx(row["price"])
         assert row["strain"] <= 1
         assert all(price >= row["bound"] for price in row["rules"].values() if price is not None)
 
@@ -39,7 +43,13 @@ def test_the_committed_answers_are_proven_and_hold():
     rows = [row for row in read_rows(choose.RESULTS) if "price" in row]
     assert len(rows) >= 6
     assert all(row["gap"] <= 0.02 and row["strain"] <= 1 for row in rows)
-    assert rule_table(rows).count("\n") == 3  # a line for each kind of load
+    for row in rows:
+        # Anyone else pays for whole machines, too, and no rule is below the bound.
+        assert row["divided"] <= row["bound"] * (1 + 1e-3)
+        others = [each for each in row["rules"].values() if each is not None]
+        assert all(other >= row["bound"] * (1 - 1e-3) for other in others)
+    assert rule_table(price_rows(rows)).count("\n") == 3  # a line for each kind of load
+    assert energy_table(energy_rows(rows)).count("\n") == 1 + 4 * 2  # by watts and price, played
 
 
 def test_no_rule_is_cheaper_and_all_are_played() -> None:

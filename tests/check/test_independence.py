@@ -139,7 +139,7 @@ def test_the_judge_and_the_solvers_count_the_same_memory(
 
 
 @given(st.data(), st.booleans().flatmap(lambda teams: problems(
-    kinds=KINDS, batch=3, exact=False, teams=teams
+    kinds=KINDS, batch=3, exact=False, teams=teams, energies=True
 )))  # fmt: skip
 def test_the_judge_and_the_solvers_count_the_same_loads_and_value(
     data: st.DataObject, given_: Problem
@@ -155,7 +155,7 @@ def test_the_judge_and_the_solvers_count_the_same_loads_and_value(
 
 
 @given(st.data(), st.booleans().flatmap(lambda teams: problems(
-    kinds=KINDS, batch=3, exact=False, teams=teams
+    kinds=KINDS, batch=3, exact=False, teams=teams, energies=True
 )))  # fmt: skip
 def test_solvers_choose_by_the_value_that_the_judge_will_find(
     data: st.DataObject, given_: Problem

@@ -16,6 +16,11 @@ work on d costs w - i; or every task is where (w - i) x rate is least           
 *By tasks.* With many devices: energy is at least w x rate of every group on its cheapest device,
 cost p x rate likewise, or that of the cheapest device for as long as the latency    -> `by_tasks`
 This holds for devices that share cores, too: each core pays the largest share of those in use.
+
+*Energies of tasks.* An execution of n elements whose task says its own energy e(n) on d draws that
+instead of w c(n). Then the least of e(n) - i c(n) for an element (at least 0: the format sees to
+that) stands for (w - i) x rate, and the least of e(n) for w x rate; the program of D is left out.
+                                                                             -> `joules_above`
 """
 
 from __future__ import annotations
@@ -31,9 +36,10 @@ from tvm_hetero.bounds.core.linear import ROUNDING
 from tvm_hetero.bounds.core.time_is_up import Late, TimeIsUp, check_late, never
 from tvm_hetero.bounds.ladder import climb
 from tvm_hetero.bounds.latency.critical_path import limit_of
-from tvm_hetero.bounds.latency.loads import group_rates
+from tvm_hetero.bounds.latency.loads import group_rates, sum_groups
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
+from tvm_hetero.problem.cost import Cost
 from tvm_hetero.views.array_types import FloatArray
 from tvm_hetero.views.arrays import Figures
 
@@ -65,7 +71,7 @@ def by_tasks(figures: Figures, latency: Latency | None) -> float:
     """Every group on its cheapest device; for cost also the cheapest device all the time."""
     busy, idle = _rates(figures)
     energy = figures.instance.problem.objective.kind == "energy"
-    spent = _cheapest(group_rates(figures), busy + idle)
+    spent = _least_of_groups(figures, busy, idle, np.zeros_like(idle))
     if energy or latency is None:
         return spent
     used = np.isfinite(figures.rate).any(axis=0)
@@ -84,14 +90,20 @@ def by_sets(
     """
     busy, idle = _rates(figures)
     limit = figures.instance.problem.objective.latency_limit or math.inf
+    own_energies = figures.instance.problem.has_energies
     best = math.inf
     for own, devices in _sets(figures, used):
         check_late(late)
         time = latency(own)
         if time > limit:
             continue
-        spent = _cheapest(group_rates(own), busy) + float(idle[devices].sum()) * time
-        if spent < best and busy.any() and _affordable(own, work // 2 ** len(used)):
+        spent = _least_of_groups(own, busy, idle, idle) + float(idle[devices].sum()) * time
+        if (
+            spent < best
+            and busy.any()
+            and not own_energies
+            and _affordable(own, work // 2 ** len(used))
+        ):
             spent = max(spent, _program(own, devices, limit))
         best = min(best, spent)
     return best if best < math.inf else 0.0
@@ -141,6 +153,40 @@ def _rates(figures: Figures) -> tuple[FloatArray, FloatArray]:
     watts = np.array([device.watts or 0.0 for device in devices])
     idle = np.minimum(watts, [device.idle_watts for device in devices])
     return watts - idle, idle
+
+
+def _least_of_groups(
+    figures: Figures, busy: FloatArray, idle: FloatArray, off: FloatArray
+) -> float:
+    """Every group where it spends least, without the watts `off`, which are counted otherwise."""
+    problem = figures.instance.problem
+    if problem.objective.kind != "energy" or not problem.has_energies:
+        return _cheapest(group_rates(figures), busy + idle - off)
+    each = joules_above(figures, busy + idle, off)
+    return _cheapest(sum_groups(figures, each), np.ones_like(idle))
+
+
+def joules_above(figures: Figures, watts: FloatArray, off: FloatArray) -> FloatArray:
+    """(tasks, devices): the least that all elements of a task draw above `off` watts, J."""
+    instance, able = figures.instance, np.isfinite(figures.rate)
+    found = np.where(able, np.where(able, figures.rate, 0.0) * (watts - off), math.inf)
+    for i, v in enumerate(figures.tasks):
+        row = instance.problem.costs[instance.tasks[v]]
+        for d, name in enumerate(instance.names):
+            cost = row.get(name)
+            if cost is not None and cost.energy and able[i, d]:
+                found[i, d] = _least_of_sizes(cost, len(instance.elements[v]), figures, off[d])
+    return found
+
+
+def _least_of_sizes(cost: Cost, elements: int, figures: Figures, off: float) -> float:
+    """Of a part of so many elements; `figures.batch` 1 says that it is not divided any more."""
+    points = (*cost.points, *cost.energy)
+    sizes = sorted({1, elements, *(n for n, _ in points if n < elements)})
+    if figures.batch == 1:
+        sizes = [elements]
+    least = min((cost.joules(n, None) - off * cost.seconds(n)) / n for n in sizes)
+    return max(0.0, elements * least)
 
 
 def _cheapest(rates: FloatArray, price: FloatArray) -> float:

@@ -51,6 +51,8 @@ def _unit(problem: Problem) -> float:
     if kind == "cost":
         return float(seconds * _common(device.price or 0.0 for device in devices) / 3600)
     if kind == "energy":
+        if problem.has_energies:
+            return 0.0
         return float(seconds * _common(w for d in devices for w in (d.watts or 0.0, d.idle_watts)))
     return float(seconds)
 

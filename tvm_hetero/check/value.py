@@ -10,9 +10,9 @@ it takes, not by what the schedule says:
                    another device of its node
 
 Charges are sorted by whom they are for, and added up one resource after the other. A device that
-is charged at all, if with no time, is in use. `tvm_hetero.problem.objective`, which solvers and
-reports use, is another implementation of these rules: tests/check/test_independence.py lets the
-two disagree.
+is charged at all, if with no time, is in use. What a task says that it draws stands for the watts
+of its device. `tvm_hetero.problem.objective`, which solvers and reports use, is another
+implementation of these rules: tests/check/test_independence.py lets the two disagree.
 """
 
 from __future__ import annotations
@@ -108,7 +108,18 @@ def objective_value(
     busy = busy_times(problem, executions, copies)
     if kind == "throughput":
         return max(busy.values(), default=0.0)
-    return math.fsum(_spendings(problem, busy, end, energy=kind == "energy"))
+    energy = kind == "energy"
+    own = _of_tasks(problem, executions) if energy else []
+    return math.fsum([*_spendings(problem, busy, end, energy=energy), *own])
+
+
+def _of_tasks(problem: Problem, executions: Sequence[Execution]) -> Iterator[float]:
+    """What executions draw whose task has an energy of its own, instead of the device's watts."""
+    for e in executions:
+        cost, count = problem.costs[e.task][e.device], len(e.elements)
+        if cost.energy:
+            yield cost.joules(count, None)
+            yield -(problem.platform.device(e.device).watts or 0.0) * cost.seconds(count)
 
 
 def _spendings(

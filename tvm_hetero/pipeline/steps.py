@@ -141,7 +141,7 @@ def slow_by_interference(job: Job) -> None:
 
     def slower(cost: Cost, device: str) -> Cost:
         factor = platform.device(device).interference
-        return replace(cost, points=tuple((n, s * factor) for n, s in cost.points))
+        return cost.scaled(factor)
 
     job.kernel_costs = {
         kernel: {device: slower(cost, device) for device, cost in row.items()}

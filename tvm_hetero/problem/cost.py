@@ -1,10 +1,10 @@
-"""What a task costs on a device: seconds for any number of elements of a batch."""
+"""What a task costs on a device: seconds, and joules, for any number of elements of a batch."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tvm_hetero.errors import FormatError
@@ -31,27 +31,36 @@ class Cost:
     `sizes` says for how many elements at once there is a kernel: rising, from 1. An execution of n
     elements is built of the largest that fit, one after the other (`calls_of`); nothing else here
     depends on them, since `points` say what that takes.
+
+    `energy` are (elements, joules) likewise: what the device draws while it executes so many.
+    Without them it draws its watts for as long as that takes.
     """
 
     points: tuple[tuple[int, float], ...]
     implementation: str = "rule"
     sizes: tuple[int, ...] = (1,)
+    energy: tuple[tuple[int, float], ...] = ()
 
     def seconds(self, elements: int) -> float:
         """Seconds that one execution of `elements` >= 1 elements takes.
 
         Positive if all points are, and beyond the last of them never below it.
         """
-        points = self.points
-        found = bisect_left(points, elements, key=lambda point: point[0])
-        if found < len(points) and points[found][0] == elements:
-            return points[found][1]
-        i = min(found, len(points) - 1)
-        n0, s0 = points[i - 1] if i > 0 else (0, 0.0)
-        n1, s1 = points[i]
-        if found == len(points) and s1 < s0:
-            n0, s0 = 0, 0.0
-        return s1 + (s1 - s0) / (n1 - n0) * (elements - n1)
+        return _at(self.points, elements)
+
+    def joules(self, elements: int, watts: float | None) -> float:
+        """What a device of so many watts draws during one execution of `elements` >= 1 elements."""
+        if self.energy:
+            return _at(self.energy, elements)
+        return (watts or 0.0) * self.seconds(elements)
+
+    def scaled(self, factor: float) -> Cost:
+        """The same at another pace, and with the same watts."""
+        return replace(
+            self,
+            points=tuple((n, seconds * factor) for n, seconds in self.points),
+            energy=tuple((n, joules * factor) for n, joules in self.energy),
+        )
 
     def calls_of(self, elements: int) -> tuple[int, ...]:
         """How many elements each call of a kernel computes in an execution of `elements`."""
@@ -60,6 +69,19 @@ class Cost:
             count, elements = divmod(elements, size)
             calls += [size] * count
         return tuple(calls)
+
+
+def _at(points: Sequence[tuple[int, float]], elements: int) -> float:
+    """The figure of so many elements (see `Cost`)."""
+    found = bisect_left(points, elements, key=lambda point: point[0])
+    if found < len(points) and points[found][0] == elements:
+        return points[found][1]
+    i = min(found, len(points) - 1)
+    n0, s0 = points[i - 1] if i > 0 else (0, 0.0)
+    n1, s1 = points[i]
+    if found == len(points) and s1 < s0:
+        n0, s0 = 0, 0.0
+    return s1 + (s1 - s0) / (n1 - n0) * (elements - n1)
 
 
 def check_sizes(sizes: Sequence[int], where: str) -> None:
@@ -74,13 +96,15 @@ def check_sizes(sizes: Sequence[int], where: str) -> None:
         raise FormatError(f"{where}: expected rising numbers from 1, got {quote(list(sizes))}")
 
 
-def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
-    """Refuse `Cost.points` that say no time for every number of elements.
+def check_points(
+    points: Sequence[tuple[int, float]], where: str, what: str = "a time", unit: str = "s"
+) -> None:
+    """Refuse `Cost.points`, or `Cost.energy`, that say nothing for some number of elements.
 
     Raises
     ------
     FormatError
-        If there are none, they do not rise, or a time is negative, not finite, or not of this
+        If there are none, they do not rise, or a figure is negative, not finite, or not of this
         world.
     """
     sizes = [n for n, _ in points]
@@ -90,6 +114,6 @@ def check_points(points: Sequence[tuple[int, float]], where: str) -> None:
     for n, seconds in points:
         if seconds != 0 and not LEAST <= seconds <= MOST:
             raise FormatError(
-                f"{where}: expected a time of 0, or from {LEAST:g} to {MOST:g} s, "
+                f"{where}: expected {what} of 0, or from {LEAST:g} to {MOST:g} {unit}, "
                 f"for {n} elements, got {seconds}"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ _SIZE = re.compile(r"0*[1-9][0-9]{0,8}")
 
 # What a task may say besides its id and its cost.
 _OPTIONAL = (
-    "op", "color", "flops", "bytes", "implementation", "sizes", "weight_bytes", "output_bytes",
+    "op", "color", "flops", "bytes", "implementation", "sizes", "energy", "weight_bytes",
+    "output_bytes",
 )  # fmt: skip
 # By what a cost is known that was read before: seconds of one element, or (size, seconds) of each.
 _Key = float | tuple[tuple[str, float], ...]
@@ -130,7 +131,7 @@ def _parse_task(data: object, where: str, known: _KnownCosts) -> tuple[Task, dic
         color=row.name("color") if row.has("color") else None,
     )
     costs = _parse_costs(row.mapping("cost", "{device: seconds}"), row.where, known)
-    if "implementation" in row or "sizes" in row:
+    if "implementation" in row or "sizes" in row or "energy" in row:
         costs = dict(costs)  # those of other tasks stay
     for device, implementation in _by_device(row, "implementation", costs, "name").items():
         if implementation not in IMPLEMENTATIONS:
@@ -142,6 +143,9 @@ def _parse_task(data: object, where: str, known: _KnownCosts) -> tuple[Task, dic
         found = check_integers(sizes, row.where, where)
         check_sizes(found, f"{row.where}: {where}")
         costs[device] = replace(costs[device], sizes=found)
+    for device, given in _by_device(row, "energy", costs, "joules").items():
+        energy = parse_cost(given, f"{row.where}: energy on {quote(device)}").points
+        costs[device] = replace(costs[device], energy=energy)
     return task, costs
 
 
@@ -206,7 +210,7 @@ def _by_device(task: Fields, key: str, costs: Mapping[str, Cost], what: str) -> 
 
 
 def parse_cost(data: object, where: str) -> Cost:
-    """A number (seconds for one element), or a table from batch size to seconds."""
+    """A number (seconds for one element), or a table from batch size to seconds; or joules."""
     if not isinstance(data, Mapping):
         return Cost(((1, parse_quantity(data, where)),))
     points = []
@@ -216,7 +220,7 @@ def parse_cost(data: object, where: str) -> Cost:
             refuse(size, where, "batch sizes from 1 as keys")
         points.append((int(size), parse_quantity(seconds, f"{where}, batch {size}")))
     if not points:
-        raise FormatError(f"{where}: the table is empty; give a time, or leave the device out")
+        raise FormatError(f"{where}: the table is empty; give a figure, or leave the device out")
     return Cost(tuple(sorted(points)))
 
 
@@ -257,6 +261,8 @@ def task_row(task: Task, costs: Mapping[str, Cost], cost: object) -> dict[str, A
         row["implementation"] = others
     if any(len(cost.sizes) > 1 for cost in distinct.values()):
         row["sizes"] = {d: list(c.sizes) for d, c in costs.items() if len(c.sizes) > 1}
+    if any(cost.energy for cost in distinct.values()):
+        row["energy"] = {d: points_value(c.energy) for d, c in costs.items() if c.energy}
     for key in ("weight_bytes", "output_bytes"):
         if getattr(task, key):
             row[key] = getattr(task, key)
@@ -277,9 +283,14 @@ def _cost_row(costs: Mapping[str, Cost]) -> dict[str, float | dict[str, float]]:
 
 def cost_value(cost: Cost) -> float | dict[str, float]:
     """The document of a cost: what `parse_cost` reads."""
-    if len(cost.points) == 1 and cost.points[0][0] == 1:
-        return float(cost.points[0][1])
-    return {str(n): float(seconds) for n, seconds in cost.points}
+    return points_value(cost.points)
+
+
+def points_value(points: Sequence[tuple[int, float]]) -> float | dict[str, float]:
+    """The document of seconds, or joules, by the number of elements."""
+    if len(points) == 1 and points[0][0] == 1:
+        return float(points[0][1])
+    return {str(n): float(figure) for n, figure in points}
 
 
 def _edge_row(edge: Edge) -> dict[str, Any]:

@@ -32,6 +32,8 @@ from tvm_hetero.util.nearest import nearest
 from tvm_hetero.util.quote import quote
 from tvm_hetero.util.units import MOST_BYTES
 
+# By how much joules may be below those of idling, from sums of floats.
+_ROUNDING = 1e-9
 # The objective of a problem that names none.
 _LATENCY = Objective()
 
@@ -141,6 +143,27 @@ class Problem:
         """
         return self.costs[task][device].seconds(elements)
 
+    def extra_joules(self, task: str, device: str, elements: int = 1) -> float:
+        """Joules of one execution above the device's watts times its seconds; may be negative.
+
+        0 where the task has no energy of its own there.
+
+        Raises
+        ------
+        KeyError
+            If the device cannot run the task.
+        """
+        cost = self.costs[task][device]
+        if not cost.energy:
+            return 0.0
+        watts = self.platform.device(device).watts or 0.0
+        return cost.joules(elements, watts) - watts * cost.seconds(elements)
+
+    @cached_property
+    def has_energies(self) -> bool:
+        """Whether some task has an energy of its own on some device."""
+        return any(cost.energy for row in self.costs.values() for cost in row.values())
+
     @cached_property
     def colors(self) -> dict[str, tuple[str, ...]]:
         """For every color the tasks that share it, in the order of the graph."""
@@ -181,6 +204,9 @@ def _check_costs(problem: Problem) -> None:
             if id(cost) not in passed:
                 _check_cost(cost, f"task {quote(task)} on {quote(device)}")
                 passed[id(cost)] = cost
+            if cost.energy:
+                idle = problem.platform.device(device).idle_watts
+                _check_energy(cost, idle, problem.batch, f"task {quote(task)} on {quote(device)}")
 
 
 def _check_bytes(problem: Problem) -> None:
@@ -195,6 +221,20 @@ def _check_bytes(problem: Problem) -> None:
             f"weights, and tensors of a batch of {problem.batch}, have {total} bytes in all; "
             f"expected at most {MOST_BYTES} (1 EiB)"
         )
+
+
+def _check_energy(cost: Cost, idle: float, batch: int, where: str) -> None:
+    """Refuse less than what the device draws while it does nothing: bounds count on that."""
+    check_points(cost.energy, f"energy of {where}", "an energy", "J")
+    # Both are linear between these.
+    sizes = {1, batch, *(n for n, _ in (*cost.points, *cost.energy) if n < batch)}
+    for n in sorted(sizes):
+        joules, least = cost.joules(n, None), idle * cost.seconds(n)
+        if joules < least * (1 - _ROUNDING):
+            raise FormatError(
+                f"energy of {where}: {joules:g} J for {n} elements are less than the {least:g} J "
+                f"that idling takes as long ({idle:g} W); give more, or fewer 'idle_watts'"
+            )
 
 
 def _check_cost(cost: Cost, where: str) -> None:

@@ -9,6 +9,7 @@ costs and the platform's links, and a hop occupying each of its ends that lacks 
     latency     makespan
     throughput  max of busy over devices, cores of teams, and exclusive links (hops over them)
     energy      sum over devices in use: watts * busy(d) + idle_watts * (makespan - busy(d))
+                + sum over e with an energy of its own: that - watts * c(e)        -> `own_energies`
     cost        sum over devices in use: price / 3600 * makespan
 
 A device is in use if it runs an execution or is an end of a hop. Of teams (devices that share
@@ -107,29 +108,44 @@ def objective_value(
     load = loads(problem, executions, copies)
     if kind == "throughput":
         return max(load.values(), default=0.0)
-    return charge(problem, end, load)
+    return charge(problem, end, load, own_energies(problem, executions))
 
 
-def charge(problem: Problem, end: float, busy: Mapping[Any, float]) -> float:
+def own_energies(problem: Problem, executions: Sequence[Execution]) -> list[float]:
+    """Joules of executions with an energy of their own, and those of their devices' watts off."""
+    if problem.objective.kind != "energy" or not problem.has_energies:
+        return []
+    found = []
+    for e in executions:
+        cost, count = problem.costs[e.task][e.device], len(e.elements)
+        if cost.energy:
+            watts = problem.platform.device(e.device).watts or 0.0
+            found += [cost.joules(count, watts), -watts * cost.seconds(count)]
+    return found
+
+
+def charge(
+    problem: Problem, end: float, busy: Mapping[Any, float], own: Sequence[float] = ()
+) -> float:
     """Energy or cost of what keeps resources busy for so long until `end`, J or money.
 
     `busy` has at least all devices in use (by name) and, of the cores of teams, those that are
-    ever busy.
+    ever busy; `own` is what comes on top (`own_energies`).
     """
     energy = problem.objective.kind == "energy"
-    terms = []
+    terms = list(own)
     shares: dict[NodeCore, float] = {}
     for device in problem.platform.devices:
         if device.name not in busy:
             continue
         cores = problem.platform.team_cores.get(device.name, ())
-        own, idle = (device.watts or 0.0) * busy[device.name], end - busy[device.name]
+        working, idle = (device.watts or 0.0) * busy[device.name], end - busy[device.name]
         # What is never idle may be busy for longer than the makespan, by rounding.
         if not cores:
-            spent = own + device.idle_watts * max(0.0, idle)
+            spent = working + device.idle_watts * max(0.0, idle)
             terms.append(spent if energy else (device.price or 0.0) / 3600.0 * end)
             continue
-        terms.append(own if energy else 0.0)
+        terms.append(working if energy else 0.0)
         lasting = device.idle_watts if energy else (device.price or 0.0) / 3600.0
         for core in cores:
             shares[core] = max(shares.get(core, 0.0), lasting / len(cores))

@@ -18,6 +18,7 @@ never on the clock, so that the same problem gets the same answer.
                     shortly, and again between the two
     energy, cost    heuristics, milp-split, annealing, then one exact model
     teams           only who knows them (`registry.knows_teams`), and the rules for moldable tasks
+    energies        of single tasks: only who knows them (`registry.knows_energies`)
     small problems  besides, exhaustive after what is quick, which mostly ends the matter; and,
                     where it did not, once more at the end, from the best that others found
 
@@ -40,7 +41,7 @@ from tvm_hetero.solvers.core.options import BOUND_SHARE, MOST_ASIDE, Options
 from tvm_hetero.solvers.core.verified_call import drop_false_bound, solve_verified, warn
 from tvm_hetero.solvers.exhaustive import solver as exhaustive
 from tvm_hetero.solvers.milp_split import solver as split
-from tvm_hetero.solvers.registry import knows_teams, solver_of
+from tvm_hetero.solvers.registry import knows_energies, knows_teams, solver_of
 from tvm_hetero.solvers.search.annealing import steps_per_second
 from tvm_hetero.solvers.search.load_annealing import MOST_PLACES, places
 from tvm_hetero.util.units import format_seconds
@@ -99,7 +100,8 @@ def portfolio(problem: Problem) -> list[Stage]:
         first = [stage for stage in rest[:1] if stage.solver == "milp-split"]
         complete, again = Stage("exhaustive", 0.2), Stage("exhaustive", 1.0)
         asked = [*quick, *first, complete, *rest[len(first) :], again]
-    return [stage for stage in asked if knows_teams(stage.solver, problem)]
+    able = [stage for stage in asked if knows_teams(stage.solver, problem)]
+    return [stage for stage in able if knows_energies(stage.solver, problem)]
 
 
 def _line_up(problem: Problem) -> tuple[list[Stage], list[Stage]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from tvm_hetero.errors import HeteroError, InfeasibleError, SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers.core.options import Options
-from tvm_hetero.solvers.registry import knows_teams
+from tvm_hetero.solvers.registry import knows_energies, knows_teams
 from tvm_hetero.views.instance import instance_of
 
 # Tasks times devices up to which CP-SAT finds placements for throughput from scratch.
@@ -34,7 +34,7 @@ def others(problem: Problem, options: Options, asked: str) -> list[str]:
         found = ["cpsat"] if fits_time(instance, options) else []
         found += ["memory"] if any(instance.memory_binds) else []
     able = [name for name in [*found, "auto"] if knows_teams(name, problem)]
-    return [name for name in able if name != asked]
+    return [name for name in able if name != asked and knows_energies(name, problem)]
 
 
 def with_others(error: HeteroError, problem: Problem, options: Options, asked: str) -> HeteroError:

@@ -40,6 +40,8 @@ class _Ours(NamedTuple):
         it since it never found the best answer.
     teams : the objectives for which it knows teams (devices that share cores).
     shared_memory : whether it knows that teams of a node see one memory, where that is scarce.
+    energies : whether it knows tasks with an energy of their own: it reckons with them, or lays out
+        plans without looking at energy, and claims no bound.
     """
 
     module: str
@@ -47,50 +49,70 @@ class _Ours(NamedTuple):
     baseline: bool = False
     teams: tuple[str, ...] = _NO_TEAMS
     shared_memory: bool = False
+    energies: bool = False
 
 
 # By name. Modules are imported on first use, since OR-tools takes a second to load.
 _OURS = {
     "annealing": _Ours("tvm_hetero.solvers.search.annealing", teams=_LOADS, shared_memory=True),
-    "auto": _Ours("tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL, shared_memory=True),
+    "auto": _Ours(
+        "tvm_hetero.solvers.auto", bounds_itself=True, teams=_ALL, shared_memory=True, energies=True
+    ),
     "batches": _Ours("tvm_hetero.solvers.batches.solver", teams=_LATENCY, shared_memory=True),
     "count-dp": _Ours("tvm_hetero.solvers.counting.solver"),
-    "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL, shared_memory=True),
-    "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL, shared_memory=True),
-    "cpsat": _Ours("tvm_hetero.solvers.cpsat.solver", teams=_ALL, shared_memory=True),
+    "cpa": _Ours("tvm_hetero.solvers.lists.cpa", teams=_ALL, shared_memory=True, energies=True),
+    "cpop": _Ours("tvm_hetero.solvers.lists.cpop", teams=_ALL, shared_memory=True, energies=True),
+    "cpsat": _Ours(
+        "tvm_hetero.solvers.cpsat.solver", teams=_ALL, shared_memory=True, energies=True
+    ),
     "elements": _Ours(
-        "tvm_hetero.solvers.throughput.whole_elements", teams=_ALL, shared_memory=True
+        "tvm_hetero.solvers.throughput.whole_elements",
+        teams=_ALL,
+        shared_memory=True,
+        energies=True,
     ),
     "exhaustive": _Ours("tvm_hetero.solvers.exhaustive.solver", teams=_LOADS, shared_memory=True),
     "genetic": _Ours(
         "tvm_hetero.solvers.search.genetic", baseline=True, teams=_LOADS, shared_memory=True
     ),
     "greedy": _Ours(
-        "tvm_hetero.solvers.lists.greedy", baseline=True, teams=_ALL, shared_memory=True
+        "tvm_hetero.solvers.lists.greedy",
+        baseline=True,
+        teams=_ALL,
+        shared_memory=True,
+        energies=True,
     ),
-    "heft": _Ours("tvm_hetero.solvers.lists.heft", teams=_ALL, shared_memory=True),
+    "heft": _Ours("tvm_hetero.solvers.lists.heft", teams=_ALL, shared_memory=True, energies=True),
     "hill-climbing": _Ours(
         "tvm_hetero.solvers.search.hill_climbing", teams=_LOADS, shared_memory=True
     ),
     "ideals-dp": _Ours("tvm_hetero.solvers.stage_dp.ideals_dp"),
     "linear-dp": _Ours("tvm_hetero.solvers.stage_dp.linear_dp"),
-    "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL, shared_memory=True),
+    "mcpa": _Ours("tvm_hetero.solvers.lists.mcpa", teams=_ALL, shared_memory=True, energies=True),
     "memory": _Ours("tvm_hetero.solvers.memory.solver"),
     "milp": _Ours("tvm_hetero.solvers.milp.solver", baseline=True, teams=_LOADS),
     "milp-split": _Ours("tvm_hetero.solvers.milp_split.solver", teams=_LATENCY),
-    "one-width": _Ours("tvm_hetero.solvers.lists.one_width", teams=_ALL, shared_memory=True),
-    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES),
-    "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL, shared_memory=True),
-    "quickest": _Ours("tvm_hetero.solvers.quickest", teams=_PRICES, shared_memory=True),
+    "one-width": _Ours(
+        "tvm_hetero.solvers.lists.one_width", teams=_ALL, shared_memory=True, energies=True
+    ),
+    "one-pass": _Ours("tvm_hetero.solvers.lists.one_pass", teams=_TIMES, energies=True),
+    "peft": _Ours("tvm_hetero.solvers.lists.peft", teams=_ALL, shared_memory=True, energies=True),
+    "quickest": _Ours(
+        "tvm_hetero.solvers.quickest", teams=_PRICES, shared_memory=True, energies=True
+    ),
     "random-walk": _Ours(
         "tvm_hetero.solvers.search.random_walk", baseline=True, teams=_LOADS, shared_memory=True
     ),
     "segments": _Ours("tvm_hetero.solvers.memory.segments"),
     "shares": _Ours("tvm_hetero.solvers.throughput.element_sharing"),
-    "single": _Ours("tvm_hetero.solvers.lists.best_single", teams=_ALL, shared_memory=True),
+    "single": _Ours(
+        "tvm_hetero.solvers.lists.best_single", teams=_ALL, shared_memory=True, energies=True
+    ),
     "stages": _Ours("tvm_hetero.solvers.stages.solver"),
     "throughput": _Ours("tvm_hetero.solvers.throughput.solver"),
-    "work-area": _Ours("tvm_hetero.solvers.lists.work_area", teams=_ALL, shared_memory=True),
+    "work-area": _Ours(
+        "tvm_hetero.solvers.lists.work_area", teams=_ALL, shared_memory=True, energies=True
+    ),
 }
 _REGISTERED: dict[str, Solver] = {}
 
@@ -206,6 +228,32 @@ def check_shared_memory(problem: Problem, name: str) -> None:
         raise SolverError(
             f"solver {name!r} does not know a memory that several teams of cores see, and the "
             f"limits of this platform's may be too small; use one of {able}, or leave 'memory' out"
+        )
+
+
+def knows_energies(name: str, problem: Problem) -> bool:
+    """Whether a solver knows tasks with an energy of their own, if they count.
+
+    Those that were registered from outside are asked: the judge looks at what they answer.
+    """
+    if problem.objective.kind != "energy" or not problem.has_energies:
+        return True
+    return name in _REGISTERED or _OURS[name].energies
+
+
+def check_energies(problem: Problem, name: str) -> None:
+    """Refuse what a solver cannot do where tasks have energies of their own.
+
+    Raises
+    ------
+    SolverError
+        If the solver would reckon with the watts of devices instead.
+    """
+    if not knows_energies(name, problem):
+        able = ", ".join(other for other in names() if knows_energies(other, problem))
+        raise SolverError(
+            f"solver {name!r} knows the watts of devices, and not energies of single tasks; use "
+            f"one of {able}, or leave 'energy' out of the tasks"
         )
 
 

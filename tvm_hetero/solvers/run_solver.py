@@ -36,6 +36,7 @@ from tvm_hetero.solvers.core.verified_call import (
 from tvm_hetero.solvers.other_solvers import with_others
 from tvm_hetero.solvers.registry import (
     bounds_itself,
+    check_energies,
     check_shared_memory,
     check_teams,
     knows_teams,
@@ -125,6 +126,7 @@ def _solve(problem: Problem, solver: str, options: Options) -> Schedule:
     chosen = solver_of(solver)
     check_teams(problem.platform, problem.objective, solver)
     check_shared_memory(problem, solver)
+    check_energies(problem, solver)
     check_memory(instance_of(problem))
     check_links(instance_of(problem))
     check_latency_limit(problem)

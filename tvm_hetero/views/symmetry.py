@@ -237,7 +237,7 @@ def _numbered(problem: Problem, task: str) -> list[int]:
     number_of = {id(None): -1}
     for cost in {id(cost): cost for cost in costs}.values():
         if cost is not None:
-            number_of[id(cost)] = numbers.setdefault(cost.points, len(numbers))
+            number_of[id(cost)] = numbers.setdefault((cost.points, cost.energy), len(numbers))
     return [number_of[id(cost)] for cost in costs]
 
 

@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.choosing.rules.stock import Counts, by_variant, serve_in_turn
+from benchmarks.choosing.rules.stock import (
+    Counts,
+    ReplicaCost,
+    by_variant,
+    serve_in_turn,
+)
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption
-from tvm_hetero.planning.choosing.program import Replicas, money
+from tvm_hetero.planning.choosing.program import Replicas
 
 
-def pick_cocktail(case: RatedRequest, need: Need) -> Replicas:
+def pick_cocktail(case: RatedRequest, need: Need, cost: ReplicaCost) -> Replicas:
     """Replicas by the least price for what they carry; a class has the variant that is cheapest so.
 
     Raises
@@ -27,21 +32,23 @@ def pick_cocktail(case: RatedRequest, need: Need) -> Replicas:
     """
 
     def ways(k: int, left: Mapping[str, int]) -> list[Counts]:
-        filled = (_fill(own, need[k], dict(left)) for own in by_variant(case, k))
+        filled = (_fill(own, need[k], dict(left), cost) for own in by_variant(case, k))
         return [way for way in filled if way is not None]
 
-    return serve_in_turn(case, ways)
+    return serve_in_turn(case, ways, cost)
 
 
-def _fill(own: list[RatedOption], need: int, left: dict[str, int]) -> Counts | None:
+def _fill(
+    own: list[RatedOption], need: int, left: dict[str, int], cost: ReplicaCost
+) -> Counts | None:
     """Full machines of the best ratio, then the cheapest that carries the rest."""
     counts: dict[RatedOption, int] = {}
-    for best in sorted(own, key=lambda each: money(each) / each.capacity):
+    for best in sorted(own, key=lambda each: cost(each) / each.capacity):
         name = best.option.machine.name
         enough = [each for each in own
                   if each.capacity >= need and left[each.option.machine.name] > 0]  # fmt: skip
         if enough and need < best.capacity:
-            last = min(enough, key=money)
+            last = min(enough, key=cost)
             counts[last] = counts.get(last, 0) + 1
             return counts
         count = min(left[name], need // best.capacity)

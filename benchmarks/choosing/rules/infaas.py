@@ -11,12 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.choosing.rules.stock import Counts, by_variant, serve_in_turn
+from benchmarks.choosing.rules.stock import (
+    Counts,
+    ReplicaCost,
+    by_variant,
+    serve_in_turn,
+)
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.program import Replicas
 
 
-def pick_infaas(case: RatedRequest, need: Need) -> Replicas:
+def pick_infaas(case: RatedRequest, need: Need, cost: ReplicaCost) -> Replicas:
     """Replicas of one option a class.
 
     Raises
@@ -33,4 +38,4 @@ def pick_infaas(case: RatedRequest, need: Need) -> Replicas:
             if (count := -(-need[k] // each.capacity)) <= left[each.option.machine.name]
         ]
 
-    return serve_in_turn(case, ways)
+    return serve_in_turn(case, ways, cost)

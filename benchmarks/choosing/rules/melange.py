@@ -13,15 +13,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from benchmarks.choosing.rules.stock import Counts, by_variant, serve_in_turn
+from benchmarks.choosing.rules.stock import (
+    Counts,
+    ReplicaCost,
+    by_variant,
+    serve_in_turn,
+)
 from tvm_hetero.planning.choosing.find_choice import Need, RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption
-from tvm_hetero.planning.choosing.program import Replicas, money
+from tvm_hetero.planning.choosing.program import Replicas
 
 _SLICES = 8
 
 
-def pick_melange(case: RatedRequest, need: Need) -> Replicas:
+def pick_melange(case: RatedRequest, need: Need, cost: ReplicaCost) -> Replicas:
     """Replicas that slices of each class's load were given to.
 
     Raises
@@ -31,20 +36,22 @@ def pick_melange(case: RatedRequest, need: Need) -> Replicas:
     """
 
     def ways(k: int, left: Mapping[str, int]) -> list[Counts]:
-        packed = (_pack(own, need[k], left) for own in by_variant(case, k))
+        packed = (_pack(own, need[k], left, cost) for own in by_variant(case, k))
         return [way for way in packed if way is not None]
 
-    return serve_in_turn(case, ways)
+    return serve_in_turn(case, ways, cost)
 
 
-def _pack(own: list[RatedOption], need: int, left: Mapping[str, int]) -> Counts | None:
+def _pack(
+    own: list[RatedOption], need: int, left: Mapping[str, int], cost: ReplicaCost
+) -> Counts | None:
     """Slices one by one; None if there are too few machines."""
     loads = dict.fromkeys(own, 0)
     cuts = [need * i // _SLICES for i in range(_SLICES + 1)]
     for begin, end in pairwise(cuts):
         found = [
-            (money(each) * (_whole(each, load + end - begin) - _whole(each, load)),
-             money(each) / each.capacity, i, each)
+            (cost(each) * (_whole(each, load + end - begin) - _whole(each, load)),
+             cost(each) / each.capacity, i, each)
             for i, (each, load) in enumerate(loads.items())
             if _fits(each, loads | {each: load + end - begin}, left)
         ]  # fmt: skip

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tvm_hetero.errors import InfeasibleError
 from tvm_hetero.planning.choosing.find_choice import RatedRequest
 from tvm_hetero.planning.choosing.options import RatedOption
-from tvm_hetero.planning.choosing.program import Replicas, money
+from tvm_hetero.planning.choosing.program import Replicas
 
 Counts = Mapping[RatedOption, int]
-
+# What a replica costs, whole: money or watts.
+ReplicaCost = Callable[[RatedOption], int]
 
 # The ways to serve a class with so many machines of each kind left.
 Ways = Callable[[int, Mapping[str, int]], Iterable[Counts]]
 
 
-def serve_in_turn(case: RatedRequest, ways: Ways) -> Replicas:
+def serve_in_turn(case: RatedRequest, ways: Ways, cost: ReplicaCost) -> Replicas:
     """The cheapest way of each class, in the order of the question, with what others left.
 
     Raises
@@ -27,7 +28,7 @@ def serve_in_turn(case: RatedRequest, ways: Ways) -> Replicas:
     left = {machine.name: machine.available for machine in case.request.machines}
     found: list[Counts] = []
     for k, served in enumerate(case.request.classes):
-        found.append(cheapest(ways(k, left), served.name))
+        found.append(cheapest(ways(k, left), served.name, cost))
         for rated, count in found[-1].items():
             left[rated.option.machine.name] -= count
     return replicas_of(found)
@@ -45,12 +46,12 @@ def by_variant(case: RatedRequest, k: int) -> Iterator[list[RatedOption]]:
             yield found
 
 
-def price_of_counts(counts: Counts) -> int:
-    """Millionths an hour."""
-    return sum(money(rated) * count for rated, count in counts.items())
+def cost_of_counts(counts: Counts, cost: ReplicaCost) -> int:
+    """Of all of them."""
+    return sum(cost(rated) * count for rated, count in counts.items())
 
 
-def cheapest(found: Iterable[Counts], what: str) -> Counts:
+def cheapest(found: Iterable[Counts], what: str, cost: ReplicaCost) -> Counts:
     """Of several ways the cheapest, the first of equal ones.
 
     Raises
@@ -61,7 +62,7 @@ def cheapest(found: Iterable[Counts], what: str) -> Counts:
     ways = list(found)
     if not ways:
         raise InfeasibleError(f"the rule finds no machines for class {what!r}")
-    return min(ways, key=price_of_counts)
+    return min(ways, key=lambda counts: cost_of_counts(counts, cost))
 
 
 def replicas_of(every: Iterable[Counts]) -> Replicas:

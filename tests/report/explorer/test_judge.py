@@ -27,7 +27,7 @@ from tvm_hetero.solvers import Options, solve
 
 RANDOM = {
     "kinds": KINDS, "batch": 3, "memory": True, "feasible": False, "exact": False,
-    "contiguous": True, "teams": True,
+    "contiguous": True, "teams": True, "energies": True,
 }  # fmt: skip
 
 

@@ -56,11 +56,16 @@ def load_of(figures: Figures) -> float:
 
 def group_rates(figures: Figures) -> FloatArray:
     """(groups, devices): all elements of the tasks of a group, s; inf where not allowed."""
+    return sum_groups(figures, figures.rate)
+
+
+def sum_groups(figures: Figures, each: FloatArray) -> FloatArray:
+    """(groups, devices): sums of a figure of tasks (topological order) over those of a group."""
     groups = np.array([figures.instance.group_of[v] for v in figures.tasks], dtype=np.int64)
     _, place = np.unique(groups, return_inverse=True)
-    rates = np.zeros((int(place.max()) + 1, figures.rate.shape[1]))
-    np.add.at(rates, place, figures.rate)
-    return rates
+    sums = np.zeros((int(place.max()) + 1, each.shape[1]))
+    np.add.at(sums, place, each)
+    return sums
 
 
 def cores_of(figures: Figures) -> FloatArray | None:

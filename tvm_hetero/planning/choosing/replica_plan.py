@@ -127,8 +127,13 @@ def on_machine(problem: Problem, machine: MachineOffer, goal: Objective) -> Prob
     Raises
     ------
     UsageError
-        If a task has costs on none of the machine's devices.
+        If a task has costs on none of the machine's devices, or an energy of its own.
     """
+    if problem.has_energies:
+        raise UsageError(
+            f"machine {machine.name!r}: tasks of problem {quote(problem.name)} have an energy of "
+            "their own, and machines are chosen by their watts; leave 'energy' out"
+        )
     names = machine.platform.names
     costs = {
         task: {name: cost for name, cost in row.items() if name in names}

@@ -46,7 +46,8 @@ def batch_energy(
     energy = replace(problem, objective=Objective("energy", problem.batch, limit))
     timed = over_period(energy, period)
     began = options.clock()
-    loose = _without_memory(problem, period, options)
+    # A steady state knows nothing of energies of tasks.
+    loose = None if problem.has_energies else _without_memory(problem, period, options)
     if loose is not None:
         found = _in_order(timed, loose.schedule, options)
         if check_schedule(timed, found) == []:

@@ -245,6 +245,11 @@ def _check(problem: Problem, number: float, what: str) -> None:
         )
     if not 0 < number < math.inf:
         raise UsageError(f"expected {what} above 0, got {number!r}")
+    if problem.has_energies:
+        raise UsageError(
+            "watts in a steady state are counted by those of devices; leave 'energy' out of the "
+            f"tasks of {problem.name!r}, or ask for the energy of a batch"
+        )
     as_energy(problem)  # says which device lacks watts
     check_teams(problem.platform, objective, "cpsat")
     if all_work(instance_of(problem)) == 0:

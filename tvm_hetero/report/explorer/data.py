@@ -82,6 +82,11 @@ def problem_data(problem: Problem) -> dict[str, Any]:
                     [platform.index[device], [list(point) for point in cost.points]]
                     for device, cost in problem.costs[task.id].items()
                 ],
+                "energies": [
+                    [platform.index[device], [list(point) for point in cost.energy]]
+                    for device, cost in problem.costs[task.id].items()
+                    if cost.energy
+                ],
             }
             for task in graph.tasks
         ],

@@ -109,8 +109,14 @@ def _value(
     end = again.makespan(lambda a: plan.seconds(a) * factor(a))
     if problem.objective.kind == "latency":
         return end
+    rows = zip(instance.tasks, instance.elements, plan.placement, strict=True)
+    extra = math.fsum(
+        problem.extra_joules(task, instance.names[d], len(elements)) * factor(v)
+        for v, (task, elements, d) in enumerate(rows)
+        if problem.objective.kind == "energy"
+    )
     if instance.teams:
-        return _team_price(problem, again, end, factor)
+        return _team_price(problem, again, end, factor) + extra
     busy: dict[str, list[float]] = {name: [] for name in instance.names}
     used: set[str] = set()
     for activity in range(len(plan)):
@@ -119,7 +125,8 @@ def _value(
         for resource in plan.resources(activity):
             if resource < len(instance.names):
                 busy[instance.names[resource]].append(plan.seconds(activity) * factor(activity))
-    return _price(problem, end, {name: math.fsum(busy[name]) for name in sorted(used)})
+    price = _price(problem, end, {name: math.fsum(busy[name]) for name in sorted(used)})
+    return price + extra
 
 
 def _team_price(

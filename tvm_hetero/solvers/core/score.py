@@ -10,7 +10,13 @@ import math
 from collections.abc import Sequence
 
 from tvm_hetero.problem.model import Problem
-from tvm_hetero.problem.objective import Resource, charge, list_engaged, list_occupied
+from tvm_hetero.problem.objective import (
+    Resource,
+    charge,
+    list_engaged,
+    list_occupied,
+    own_energies,
+)
 from tvm_hetero.problem.schedule import Copy, Execution
 
 
@@ -49,7 +55,7 @@ def value_of(problem: Problem, executions: Sequence[Execution], copies: Sequence
     busy = busy_seconds(problem, executions, copies)
     if kind == "throughput":
         return max(busy.values())
-    return charge(problem, end, busy)
+    return charge(problem, end, busy, own_energies(problem, executions))
 
 
 def within_limit(problem: Problem, executions: Sequence[Execution]) -> bool:

@@ -108,12 +108,13 @@ def _search(
     for slack in (ticks.slack, 0.0):
         model = BatchModel(instance, ticks, _horizon(instance, ticks, hint, slack))
         add_orderings(model.model, model.x, symmetry, weigh)
-        exact = _set_objective(model, problem) and model.exact
+        exact, finer = _set_objective(model, problem)
+        exact = exact and model.exact
         if hint is not None:
             model.hint(*_whole_times(instance, ticks, *hint))
         outcome = run(model.model, options, budget, share, linear=0)
         if slack == ticks.slack:
-            bound = _bound(problem, ticks, outcome.bound) if exact else 0.0
+            bound = _bound(problem, ticks, outcome.bound / finer) if exact else 0.0
         if not outcome.found:
             none = outcome.infeasible and model.exact and slack == ticks.slack
             return None, bound if not outcome.infeasible else 0.0, none
@@ -214,14 +215,16 @@ def _horizon(
     return longest
 
 
-def _set_objective(model: BatchModel, problem: Problem) -> bool:
-    """Minimise; whether the bound is one of the problem (see the head of this file)."""
+def _set_objective(model: BatchModel, problem: Problem) -> tuple[bool, int]:
+    """Minimise; whether the bound is one of the problem (see the head of this file), and by how
+    much finer its units are than those of times or `bound_spending`."""
     if problem.objective.kind == "latency":
         model.model.minimize(model.makespan)
-        return problem.batch == 1
+        return problem.batch == 1, 1
     spending = Spending(model, problem, model.makespan)
-    model.model.minimize(sum(spending.terms()))
-    return problem.batch == 1 and spending.whole
+    goal, finer = spending.goal()
+    model.model.minimize(goal)
+    return problem.batch == 1 and spending.whole, finer
 
 
 def _bound(problem: Problem, ticks: Ticks, bound: float) -> float:

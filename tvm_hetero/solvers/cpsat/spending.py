@@ -4,6 +4,7 @@
     busy_d          executions on d, and hops with an end on it if it has no copy engine
     z_d >= T - H (1 - used_d)                      T if d is used, else 0
     energy = sum_d (P_d - I_d) busy_d + I_d z_d    cost = sum_d price_d / 3600 z_d
+             + sum of x (e - P_d c)                of tasks with an energy e of their own, in c s
 
 T is the end of a batch, or the period of a steady state, and H no less than it.
 
@@ -15,7 +16,7 @@ use on it, while none of them is busy. With g_d = I_d (or price_d) over the numb
 
 Cores with the same devices have one f, with as many times their share: 4 W of six cores are whole,
 of one core they are not. Coefficients are in thousandths; they must be whole for a bound to be
-claimed.
+claimed. Energies of tasks are rounded down instead, so that they leave a bound what it is.
 """
 
 from __future__ import annotations
@@ -25,15 +26,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from tvm_hetero.errors import SolverError
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.solvers.core.integer_scaling import Ticks
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from tvm_hetero.views.instance import Hop
+    from tvm_hetero.views.instance import Hop, Instance
 
 THOUSANDTHS = 1000
+# Energies of tasks are counted finer than that, in parts of ten, as far as sums have room.
+_MOST_FINER, _MOST_GOAL = 10**6, 2**58
 
 
 class TimedModel(Protocol):
@@ -41,6 +45,8 @@ class TimedModel(Protocol):
 
     model: cp_model.CpModel
     horizon: int
+    instance: Instance
+    ticks: Ticks
 
     @property
     def x(self) -> Mapping[tuple[int, int], cp_model.IntVar]:
@@ -71,6 +77,36 @@ class Spending:
     def terms(self) -> list[cp_model.LinearExpr | int]:
         """All that is to be summed up."""
         return [*self._of_devices(), *self._of_cores()]
+
+    def goal(self) -> tuple[cp_model.LinearExprT, int]:
+        """All of it, energies of tasks too, and how many of its units are one of `terms`.
+
+        Raises
+        ------
+        SolverError
+            If energies of tasks are too large to be counted in 64 bits.
+        """
+        if not self.energy or not self.problem.has_energies:
+            return sum(self.terms()), 1
+        extra = {key: self._extra(*key) for key in self.model.x}
+        most = THOUSANDTHS * sum_watts(self.problem) * self.model.horizon
+        most += sum(map(abs, extra.values()))
+        if most > _MOST_GOAL:
+            raise SolverError(
+                "cpsat: energies of tasks are too large beside their times to be counted exactly"
+            )
+        finer = 1
+        while finer < _MOST_FINER and most * finer * 10 <= _MOST_GOAL:
+            finer *= 10
+        own = (math.floor(extra[key] * finer) * x for key, x in self.model.x.items())
+        return finer * sum(self.terms()) + sum(own), finer
+
+    def _extra(self, v: int, d: int) -> float:
+        """What a part draws above the watts of a device, in the units of `terms`."""
+        instance = self.model.instance
+        task, count = instance.tasks[v], len(instance.elements[v])
+        joules = self.problem.extra_joules(task, instance.names[d], count)
+        return joules * THOUSANDTHS * self.model.ticks.per_second
 
     def idle_and_above(self) -> tuple[cp_model.LinearExpr | int, cp_model.LinearExpr | int]:
         """Thousandths of a watt with which all in use idles, and at least what is spent above that.

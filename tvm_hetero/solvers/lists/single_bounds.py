@@ -6,7 +6,8 @@ element. With n elements in a batch and c(k) what k of them take at once, no sch
 
     sum over tasks of  min(c(n), n * c(1))
 
-nor costs less than the device costs, busy for as long. It is what is taken where memory does not
+nor costs less than the device costs, busy for as long; tasks with an energy of their own count with
+the least of both ways, too. It is what is taken where memory does not
 bind and nothing is copied. A device is out if it lacks a task that takes time, or its memory does
 not hold the weights. Time in proportion to tasks times devices, schedules of all take far longer.
 """
@@ -32,8 +33,17 @@ def least_values(problem: Problem, devices: Sequence[str]) -> list[float]:
             found.append(seconds)
         else:
             busy = dict.fromkeys(list_engaged(problem.platform, device), seconds)
-            found.append(charge(problem, seconds, busy))
+            found.append(_least_spent(problem, device, charge(problem, seconds, busy)))
     return found
+
+
+def _least_spent(problem: Problem, device: str, plain: float) -> float:
+    """At least what a device alone spends; `plain` is that of its watts or price alone."""
+    if problem.objective.kind != "energy" or not problem.has_energies:
+        return plain
+    watts, batch = problem.platform.device(device).watts, problem.batch
+    costs = [row[device] for row in problem.costs.values() if device in row]
+    return math.fsum(min(c.joules(batch, watts), batch * c.joules(1, watts)) for c in costs)
 
 
 def _least_seconds(

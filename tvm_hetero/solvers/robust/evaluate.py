@@ -134,7 +134,19 @@ class _Timer:
             load = busy.get(d, np.zeros_like(end))
             total += (device.watts or 0.0) * load
             total += device.idle_watts * np.maximum(0.0, end - load)
-        return total
+        return total + self.extra(seconds) if kind == "energy" else total
+
+    def extra(self, seconds: FloatArray) -> FloatArray:
+        """Joules above the devices' watts, by sample: in proportion to what executions take."""
+        result = np.zeros(seconds.shape[1])
+        rows = zip(self.instance.tasks, self.instance.elements, self.plan.placement, strict=True)
+        for v, (task, elements, d) in enumerate(rows):
+            own = self.problem.extra_joules(task, self.instance.names[d], len(elements))
+            if own and self.nominal[v]:
+                result += own * seconds[v] / self.nominal[v]
+            else:
+                result += own
+        return result
 
 
 def _waits(again: Replay, order: list[int]) -> list[list[int]]:

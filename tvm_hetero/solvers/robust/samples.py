@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tvm_hetero.errors import UsageError
-from tvm_hetero.problem.cost import Cost
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.array_types import FloatArray
 
@@ -67,7 +66,7 @@ class Samples:
         factor = self.factors(problem, number).tolist()
         index, devices = problem.graph.index, problem.platform.index
         costs = {
-            task: {d: _scaled(cost, factor[index[task]][devices[d]]) for d, cost in row.items()}
+            task: {d: cost.scaled(factor[index[task]][devices[d]]) for d, cost in row.items()}
             for task, row in problem.costs.items()
         }
         return replace(problem, costs=costs)
@@ -75,7 +74,3 @@ class Samples:
     def problems(self, problem: Problem) -> Iterator[Problem]:
         """The problem of every sample."""
         return (self.perturbed(problem, number) for number in range(self.count))
-
-
-def _scaled(cost: Cost, factor: float) -> Cost:
-    return Cost(tuple((n, seconds * factor) for n, seconds in cost.points))

@@ -6,6 +6,7 @@ function readProblem(data) {
   const problem = { ...data, paths: new Map() };
   problem.tasks.forEach((task) => {
     task.cost = new Map(task.costs);
+    task.energy = new Map(task.energies);
   });
   problem.linkOf = new Map(data.links.map((link) => [`${link.src}>${link.dst}`, link]));
   problem.linkOf.forEach((link) => {
@@ -19,7 +20,11 @@ function readProblem(data) {
 
 /** What n elements of a task take on a device, s. */
 function taskSeconds(problem, task, device, elements) {
-  const points = problem.tasks[task].cost.get(device);
+  return figureOf(problem.tasks[task].cost.get(device), elements);
+}
+
+/** Seconds, or joules, of n elements, from a table of them. */
+function figureOf(points, elements) {
   let i = 0;
   while (i < points.length && points[i][0] < elements) i++;
   if (i < points.length && points[i][0] === elements) return points[i][1];

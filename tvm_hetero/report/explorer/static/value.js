@@ -27,7 +27,19 @@ function objectiveValue(problem, executions, copies) {
   if (problem.kind === "latency") return end;
   const busy = busyTimes(problem, executions, copies);
   if (problem.kind === "throughput") return largest(busy.values(), 0);
-  return exactSum(spendings(problem, busy, end));
+  const own = problem.kind === "energy" ? taskEnergies(problem, executions) : [];
+  return exactSum([...spendings(problem, busy, end), ...own]);
+}
+
+/** What executions draw whose task has an energy of its own, instead of the device's watts. */
+function taskEnergies(problem, executions) {
+  return executions.flatMap((e) => {
+    const points = problem.tasks[e.task].energy.get(e.device);
+    if (!points) return [];
+    const count = e.elements.length;
+    const seconds = taskSeconds(problem, e.task, e.device, count);
+    return [figureOf(points, count), -(problem.devices[e.device].watts || 0) * seconds];
+  });
 }
 
 /** What devices in use spend or are paid for; of teams, what lasts is each core's, once. */
