@@ -201,7 +201,7 @@ class MalleableShares(WaitingQueries):
         for gift in room.gifts:
             self._resize(gift.giver, gift.share, now)
         is_free = room.start <= now + _EPS and self.pool.free >= room.share
-        at_once = room.at_once or (room.share if is_free else 0)
+        at_once = room.share if is_free else room.at_once
         if not at_once:
             self._accept(query, Reservation(room.start, room.end, room.share))
             return
