@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,3 +192,23 @@ def test_a_model_that_was_not_built_for_it_is_refused(executable: Executable) ->
     assert executable.spare == {}
     with pytest.raises(UsageError, match="adaptable=True"):
         PlanFactory(executable)
+
+
+def test_two_factories_may_make_plans_in_threads_at_once(made: Executable) -> None:
+    """As a server does that loads two models: TVM keeps its builders on one stack for all threads;
+    a thread that builds alone would find another's there."""
+    every, together = sys.getswitchinterval(), threading.Barrier(4)
+    schedules = [random_schedule(made.problem, seed) for seed in range(5)]
+
+    def make(factory: PlanFactory) -> list[Variant]:
+        together.wait()
+        return [factory.variant(schedule) for schedule in schedules]
+
+    factories = [PlanFactory(made) for _ in range(4)]
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(make, factories))
+    finally:
+        sys.setswitchinterval(every)
+    assert all([each.plan for each in row] == [each.plan for each in found[0]] for row in found)

@@ -7,6 +7,7 @@ and laid out in memory again, which `build` does before it compiles.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable
 from copy import copy
 
@@ -20,6 +21,10 @@ from tvm_hetero.problem.equivalent_devices import equivalence_classes
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.problem.schedule import Schedule
 from tvm_hetero.util.quote import quote
+
+# TVM keeps builders of functions (relax.BlockBuilder) on one stack for all threads, and a server
+# that loads two models builds in two.
+_BUILDING = threading.Lock()
 
 
 class PlanFactory:
@@ -70,7 +75,8 @@ class PlanFactory:
 
     def _make(self, schedule: Schedule) -> Variant:
         platform = self.problem.platform
-        split = split_segments(place_tasks(self._module, self.problem, schedule))
+        with _BUILDING:
+            split = split_segments(place_tasks(self._module, self.problem, schedule))
         names = [platform.names[device] for device in split.modules]
         for name in names:
             if name not in self._libraries:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from tvm_hetero.util.untrusted_names import printable, printable_lines
 
-_LOGGERS = ("tvm_hetero.serve", "tornado")
+_LOGGERS = ("tvm_hetero.serve", "tornado", "asyncio")
 _MOST = 4000  # characters of a message
 
 

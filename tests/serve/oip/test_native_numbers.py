@@ -71,6 +71,41 @@ def test_the_bits_are_those_that_lists_have(texts):
         assert dtype == "float32" or read is not None
 
 
+# Digits as tensors have them, of which most are read eight at a time: as many as 64 bits hold, and
+# some more; and such as lie in the middle between two doubles, or next to it.
+DECIMALS = st.from_regex(r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,25})?", fullmatch=True)
+BETWEEN = [
+    "4503599627370497.5", "4503599627370496.5", "4503599627370497.499", "-4503599627370497.501",
+    "9007199254740993", "-9007199254740993.0", "18014398509481990", "18446744073709551615",
+    "0.0000000000000000001", "-0.0", "-0", "0.1e1", "1.7976931348623157", "99999999999999999.99",
+]  # fmt: skip
+
+
+@given(st.lists(DECIMALS, min_size=8, max_size=30))
+@example(BETWEEN)
+def test_decimals_in_the_middle_of_a_text_have_the_bits_that_lists_have(decimals):
+    texts = [*decimals, *["0.25"] * 20]  # what is near the end is read otherwise
+    text = f"[{', '.join(texts)}]".encode()
+    for dtype in ("float64", "float32"):
+        read = natively(text, (len(texts),), dtype)
+        assert read is not None
+        assert (
+            read.tobytes() == np.array([float(json.loads(each)) for each in texts], dtype).tobytes()
+        )
+
+
+@given(st.lists(DECIMALS | NEARLY, min_size=1, max_size=4), TYPES)
+@example(["01.5"], "float32")
+@example(["1.5.5"], "float64")
+def test_what_is_none_in_the_middle_of_a_text_is_not_read(texts, dtype):
+    texts = [*texts, *["7"] * 60]
+    text = f"[{','.join(texts)}]".encode()
+    read, expected = (each(text, (len(texts),), dtype) for each in (natively, slowly))
+    if read is not None:
+        assert expected is not None
+        assert read.tobytes() == expected.tobytes()
+
+
 @given(st.lists(TEXTS | NEARLY, min_size=1, max_size=4), SPACE, TYPES)
 def test_what_is_read_is_what_lists_take(texts, space, dtype):
     text = f"[{f',{space}'.join(texts)}]".encode()

@@ -71,7 +71,7 @@ def replay_watched(
     scheduler: Scheduler, queries: Sequence[Query], deviation: Deviation | None = None
 ) -> list[QueryOutcome]:
     """Replay; after every event places are free or owned, each once, by who runs; somebody does
-    if somebody waits (by which `MalleableShares._shares` knows that there are others)."""
+    if somebody waits (by which `WaitingQueries._shares` knows that there are others)."""
     decide, giving = scheduler._decide, set[int]()
 
     def watched(now: float) -> list[ShareDecision]:

@@ -120,6 +120,23 @@ def test_a_high_one_takes_places_from_a_low_one_with_slack() -> None:
     assert starts_of(scheduler.released(0, 1.0)) == {1: 2}
 
 
+def test_who_is_given_places_that_are_free_at_once_starts_on_all_of_them() -> None:
+    """The giver has not begun: nothing will end, so that no event would tell of what it gave."""
+    paces = {
+        "long": [Pace(1.5, 1.5), Pace(0.55, 0.275), Pace(0.55, 0.55), Pace(0.4, 0.4)],
+        "short": [Pace(0.15, 0.15), Pace(0.1, 0.05), Pace(0.08, 0.03), Pace(0.07, 0.07)],
+    }
+    known = ServiceProfile({name: ModelTimes(each) for name, each in paces.items()})
+    queries = [
+        Query(0, "long", 2, 0.0, 0.81, LOW),
+        Query(1, "short", 5, 0.2, math.inf, LOW),
+        Query(2, "long", 5, 0.7, 2.8, HIGH),
+    ]
+    outcomes = replay_watched(Accordion(known, 4, AccordionOptions(weigh=False)), queries)
+    assert [each.shares[-1] for each in outcomes[1:]] == [(0.8, 2), (0.8, 2)]
+    assert outcomes[2].met and outcomes[2].ended == pytest.approx(0.8 + 1.65)
+
+
 def test_a_low_one_takes_nothing_from_a_high_one() -> None:
     scheduler = Accordion(profile(4), 4, AccordionOptions(spare=0))
     scheduler.arrive(Query(0, "a", 8, 0.0, 20.0, HIGH), 0.0)

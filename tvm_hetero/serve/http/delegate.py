@@ -29,6 +29,7 @@ from tornado.httputil import (
 )
 from tornado.web import Application
 
+from tvm_hetero.serve.http.body_reader import LARGE_BODY
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_checks import told_length
 from tvm_hetero.serve.http.door_stream import DoorStream
@@ -107,8 +108,12 @@ class DoorDelegate(HTTPMessageDelegate):
         handler.open(path)
         if handler.has_lane and handler.is_let_in:
             self._remember(request, handler)
+        length = told_length(headers)
         if handler.skips_body:
-            self._skip_body(told_length(headers))
+            self._skip_body(length)
+        elif handler.is_let_in and length > LARGE_BODY and "Transfer-Encoding" not in headers:
+            stream = self._connection.stream
+            self._connection._read_body = lambda *_: handler.read_whole(stream, length)  # type: ignore[method-assign]
         if "Content-Length" in headers or "Transfer-Encoding" in headers:
             self._connection.set_body_timeout(None)  # type: ignore[arg-type]  # ours is cheaper
             self._close_within(self._limits.body_seconds)

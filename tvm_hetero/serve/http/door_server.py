@@ -10,23 +10,27 @@ from __future__ import annotations
 import asyncio
 import resource
 import select
+import socket
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 
 from tvm_hetero.serve.core.limits import Limits
+from tvm_hetero.serve.http.acceptor import Acceptor
 from tvm_hetero.serve.http.delegate import DoorApplication
 from tvm_hetero.serve.http.door_stream import DoorStream
-from tvm_hetero.serve.http.lingering import Lingering
+from tvm_hetero.serve.http.lingering import MOST_LINGERING, Lingering
 from tvm_hetero.serve.http.raw_answers import TOO_MANY_CONNECTIONS, TOO_MANY_OF_ONE
 
 _LOOKS = 1.0  # seconds between two looks at all connections
 _CHUNK = 1 << 18  # bytes of a body that are read at a time, each time in tens of microseconds
 _DISCARDED = 256 << 20  # bytes of a refused body; the kernel drops them without copying
-_OTHER_FILES = 256  # descriptors for models, logs, loops
+# Descriptors for models, logs, loops; and for those who are turned away.
+_OTHER_FILES = 256 + MOST_LINGERING
 
 
 class DoorServer(HTTPServer):
@@ -34,7 +38,7 @@ class DoorServer(HTTPServer):
 
     Attributes
     ----------
-    turned_away : connections that were one too many, so far.
+    acceptors : of its listening sockets.
     """
 
     def initialize(self, application: DoorApplication, limits: Limits) -> None:  # type: ignore[override]
@@ -47,7 +51,8 @@ class DoorServer(HTTPServer):
             body_timeout=limits.body_seconds,
             chunk_size=_CHUNK,
         )
-        self.turned_away = 0
+        self.acceptors: list[Acceptor] = []
+        self._turned_away = 0
         self._limits = limits
         self._most = min(limits.connections, _raise_file_limit(limits.connections))
         self._lingering = Lingering(max(_DISCARDED, 2 * limits.body))
@@ -55,6 +60,14 @@ class DoorServer(HTTPServer):
         self._addresses: Counter[str] = Counter()
         self._looked = time.monotonic()
         self._watching = asyncio.ensure_future(self._watch())
+
+    def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
+        """Accept connections on these; `stop` ends it."""
+        for sock in sockets:
+            acceptor = Acceptor(sock, self._handle_connection)
+            self.acceptors.append(acceptor)
+            self._sockets[sock.fileno()] = sock
+            self._handlers[sock.fileno()] = acceptor.stop
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
         """Called by tornado for each new connection."""
@@ -76,6 +89,11 @@ class DoorServer(HTTPServer):
         self._addresses[host] -= 1
         if not self._addresses[host]:
             del self._addresses[host]
+
+    @property
+    def turned_away(self) -> int:
+        """Connections that were one too many, so far."""
+        return self._turned_away + sum(each.turned_away for each in self.acceptors)
 
     @property
     def connections(self) -> int:
@@ -101,7 +119,7 @@ class DoorServer(HTTPServer):
         return [stream for stream in self._streams if isinstance(stream, DoorStream)]
 
     def _turn_away(self, stream: IOStream, answer: bytes) -> None:
-        self.turned_away += 1
+        self._turned_away += 1
         sock = stream.socket
         try:
             sock.send(answer)  # into an empty buffer: it fits

@@ -28,7 +28,7 @@ from tornado.web import HTTPError, RequestHandler
 from tvm_hetero.errors import HeteroError
 from tvm_hetero.serve.core.refusal import DRAINING, REASON_HEADER, RefusedError
 from tvm_hetero.serve.core.trace_context import TRACEPARENT
-from tvm_hetero.serve.http.answer_writer import AnswerWriter
+from tvm_hetero.serve.http.body_reader import BodyReader
 from tvm_hetero.serve.http.context import ServeContext
 from tvm_hetero.serve.http.door_checks import (
     Permission,
@@ -36,24 +36,21 @@ from tvm_hetero.serve.http.door_checks import (
     check_key,
     check_size,
     may_skip_body,
-    too_large,
 )
 from tvm_hetero.serve.http.errors import CLIENT_GONE, Fault, describe_fault
 from tvm_hetero.serve.http.known_heads import KnownHead
 from tvm_hetero.serve.models.served_model import ServedModel
 
 _LOG = logging.getLogger("tvm_hetero.serve")
-_SMALL_BODY = 1 << 14
 T = TypeVar("T")
 
 
-class ApiHandler(AnswerWriter):
+class ApiHandler(BodyReader):
     """Base of all handlers.
 
     Attributes
     ----------
     permission : who may ask.
-    body : what came, when the method is called.
     arrived : when the headers were there, by `time.monotonic`.
     facts : what `read_head` made of the head.
     is_let_in : whether the door let it in when its head was there.
@@ -80,7 +77,7 @@ class ApiHandler(AnswerWriter):
         """Called by tornado."""
         self.context = context
         self.arrived = time.monotonic()
-        self.body: bytes | bytearray = bytearray()
+        self.body = bytearray()
         self.facts: Any = None
         self.is_let_in = False
         self.skips_body = False
@@ -88,7 +85,6 @@ class ApiHandler(AnswerWriter):
         self._is_gone = False
         self._given_up: BaseException | None = None
         self._refused: BaseException | None = None
-        self._received = 0
         self._models: list[ServedModel] = []
         context.active.add(self)
         if context.draining:
@@ -195,22 +191,6 @@ class ApiHandler(AnswerWriter):
     def check_door(self) -> None:
         """What a route refuses by its path and headers alone."""
 
-    def receive(self, chunk: bytes) -> None:
-        """A part of the body has come; one in chunks shows its size only now."""
-        if self._finished or self._refused is not None:
-            return
-        self._received += len(chunk)
-        limit = self.context.options.limits.body
-        if self._received > limit:
-            self.body = b""
-            self._handle_request_exception(too_large("more", limit))
-        else:
-            self.data_received(chunk)
-
-    def data_received(self, chunk: bytes) -> None:
-        """Keep what came of the body."""
-        self.body += chunk
-
     def on_connection_close(self) -> None:
         """The client has hung up: end what is done for it."""
         self._is_gone = True
@@ -288,14 +268,6 @@ class ApiHandler(AnswerWriter):
             self._status_code = CLIENT_GONE
             self._finished = True
             self.on_finish()
-
-    def _has_small_body(self) -> bool:
-        headers = self.request.headers
-        if "Transfer-Encoding" in headers or "Expect" in headers:
-            return False
-        length = headers.get("Content-Length", "0")
-        here = self._connection.stream._read_buffer_size
-        return length.isdecimal() and len(length) < 9 and int(length) <= max(_SMALL_BODY, here)
 
     async def _complete(self, work: Awaitable[None]) -> None:
         try:

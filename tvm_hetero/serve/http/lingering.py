@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tvm_hetero.serve.http.discard import discard
 
 _LOOKS = 0.01
+MOST_LINGERING = 256
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Lingering:
     def __init__(
         self,
         most_bytes: int,
-        most_sockets: int = 256,
+        most_sockets: int = MOST_LINGERING,
         silence: float = 1.0,
         seconds: float = 10.0,
     ) -> None:

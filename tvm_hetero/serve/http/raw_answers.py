@@ -41,3 +41,7 @@ TOO_MANY_OF_ONE = raw_answer(
     HTTPStatus.TOO_MANY_REQUESTS, "too many connections of your address are open; close some", 1,
     _CONNECTIONS,
 )  # fmt: skip
+NO_DESCRIPTORS = raw_answer(
+    HTTPStatus.SERVICE_UNAVAILABLE, "the server has no file descriptors left for connections", 1,
+    _CONNECTIONS,
+)  # fmt: skip

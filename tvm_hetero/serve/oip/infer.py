@@ -70,6 +70,10 @@ class Infer(ApiHandler):
         self._room[self._filled : self._filled + len(chunk)] = chunk
         self._filled += len(chunk)
 
+    def space(self, done: int, length: int) -> memoryview:
+        """The same, of what comes in a large body."""
+        return super().space(done, length) if self._room is None else self._room[done:]
+
     def post(self, name: str, version: str | None = None) -> Coroutine[Any, Any, None] | None:
         """Read, compute, answer; what is left to be awaited, if anything is.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tvm_hetero.executor.native import load_library
 
-_PIECE = 384 << 10  # bytes that are read in about half a millisecond
+_PIECE = 768 << 10  # bytes that are read in about half a millisecond
 _KINDS = "fiu"
 
 

@@ -13,7 +13,7 @@ What is fact in it and what our own: docs/accordion.md. At every event, in this 
 A promise (an accepted query's predicted end by its deadline) is never broken by later decisions:
 all that is done later fits the calendar beside it. What breaks promises are times that are not as
 predicted. A low query that has waited `ageing` times its SLO counts as high; so does one without
-deadline, whose SLO for this is a multiple of its least latency (`MalleableShares._patience`).
+deadline, whose SLO for this is a multiple of its least latency (`WaitingQueries._patience`).
 """
 
 from __future__ import annotations
