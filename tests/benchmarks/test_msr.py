@@ -44,6 +44,13 @@ def test_a_problem_run_anew_takes_its_row(folder: Path, capsys: pytest.CaptureFi
     assert "| throughput.Layer.bert24 | 17.715 | 20.000 | +12.90 % |" in capsys.readouterr().out
 
 
+def test_by_the_processors_clock_the_seconds_are_those_that_the_command_has_used(
+    folder: Path,
+) -> None:
+    (row,) = msr.main(["--processor", "--only", "bert24", "--folder", str(folder)])
+    assert row["clock"] == "processor" and row["value_us"] == 20_000 and row["seconds"] > 0
+
+
 def test_the_small_mode_writes_nothing(folder: Path) -> None:
     before = msr.RESULTS.read_text(encoding="utf-8")
     (row,) = msr.main(["--small", "--time-limit", "60", "--folder", str(folder)])

@@ -7,6 +7,7 @@ diviml              best device of every task: longest path, and all work shared
                     evenly by the devices (the ingredients of DiviML's bound)   `critical_path`
 critical path       devices and copies along every path                         `critical_path`
 path runs           how often a path changes devices where no memory holds it   `path_runs`
+detours             the same of paths that go past branches, or through them    `detours`
 loads               how long each device is busy, at best                       `loads`
 precedence program  paths, copies, loads and memory together                    `precedence`
 module programs     the same between articulations, by ends' devices (B = 1)    `modules`
@@ -48,6 +49,7 @@ from tvm_hetero.bounds.latency.modules import ModuleChain
 from tvm_hetero.bounds.latency.nested import large_modules, nest
 from tvm_hetero.bounds.latency.precedence import PrecedenceModel, work_of
 from tvm_hetero.bounds.latency.subgraph import Subgraph
+from tvm_hetero.bounds.memory.detours import detour_bound
 from tvm_hetero.bounds.memory.path_runs import path_runs_bound
 from tvm_hetero.bounds.throughput.chain import chain_bound
 from tvm_hetero.bounds.throughput.patterns import pattern_bound
@@ -149,6 +151,7 @@ def _rungs(
     yield "critical path", path
     if any(figures.instance.memory_binds):
         yield "path runs", lambda: path_runs_bound(figures.instance, late)
+        yield "detours", lambda: detour_bound(figures.instance, work, late)
     yield "loads", lambda: load_of(figures)
     if any(figures.instance.memory_binds) and work >= _PATTERN_WORK:
         yield "patterns", lambda: pattern_bound(figures.instance, late)

@@ -41,10 +41,10 @@ class AlikeDevices:
         """What a tensor from kind `a` to `b` takes of one of them beside another copy, s."""
         key = a, b, nbytes
         if key not in self._legs:
-            self._legs[key] = min(self._leg(a, nbytes, out=True), self._leg(b, nbytes, out=False))
+            self._legs[key] = min(self.leg(a, nbytes, out=True), self.leg(b, nbytes, out=False))
         return self._legs[key]
 
-    def _leg(self, kind: int, nbytes: int, *, out: bool) -> float:
+    def leg(self, kind: int, nbytes: int, *, out: bool) -> float:
         """The least time for which a device of a kind sends or receives; 0 if it computes on."""
         instance, here = self.instance, self.first[kind]
         if instance.problem.platform.devices[here].overlap:

@@ -27,9 +27,11 @@ Queyranne's inequality; elements in two or three classes by when they leave a ta
 and sizes of its own; the Lagrangian of ways of one element with whole decisions; and for every
 task v, with L the least priced load of what follows it, mean end of v + L (1 + mean size of v / B)
 / 2 <= T, and its mirror image; whole numbers of executions of every task on every device, by
-modules with prices; heads and tails of each size, by the same program for so many elements. Why the
-last two gain nothing: docs/method/divided-batches.md. Integral numbers of executions with the waits
-of edges do close much of a small module.
+modules with prices; heads and tails of each size, by the same program for so many elements; time in
+two kinds, that in which several devices are in one module and the rest, in which what they hold and
+what waits in modules are disjoint elements. Why the two before gain nothing:
+docs/method/divided-batches.md. Integral numbers of executions with the waits of edges do close much
+of a small module.
 
 At 64 elements part of it is the schedule: a search that divides tasks among processor and GPUs has
 to order what follows anew, or it sees but devices that wait (src/search/stream_dispatch.h; the test

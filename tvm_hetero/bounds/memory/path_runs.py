@@ -7,7 +7,7 @@ lie in one memory. So a path costs at least what its cheapest division into runs
     value(k, d) = min over j < k, d' != d of  value(j, d') + copy(j, d', d) + sum_{j <= i < k} p_id
 
 with value(0, .) = 0 and the weights of tasks j..k-1 at most C_d: O(n^2) for a path of n tasks, with
-devices that can be exchanged as one (`views.symmetry`)                              -> `_PathRuns`.
+devices that can be exchanged as one (`views.symmetry`)                              -> `PathRuns`.
 
 What else crosses a cut counts, too. Let run X end before task j of the path and run Y begin with
 it; let s be another tensor, made in X and read in Y, and let neither device compute while it
@@ -19,8 +19,12 @@ between the end of the run before and the end of its own, on one device that doe
 time. Tasks of one group stay in one run or in runs of one device, which two neighbouring runs are
 not. How far s reaches is looked at up to `_REACH` tasks on either side        -> `_PathCut`.
 
-Revisits of a device are given a fresh memory, and what lies beside the path is not looked at: that
-is what is relaxed. Any path will do; several are tried, by time and by weights   -> `_paths`.
+What lies beside the path between two tasks of a run is on the run's device and takes its time and
+memory, or is copied there and back                                          -> `beside_path`
+
+Revisits of a device are given a fresh memory, and what lies beside the path is not looked at where
+it begins in one run and ends in another: that is what is relaxed. Any path will do; several are
+tried, by time and by weights                                                        -> `_paths`.
 
 One element only: a divided batch may be on several devices at once.
 """
@@ -34,6 +38,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tvm_hetero.bounds.core.time_is_up import Late, check_late, never
+from tvm_hetero.bounds.memory.beside_path import BesidePath
 from tvm_hetero.problem.memoize import cached_per_problem
 from tvm_hetero.problem.model import Problem
 from tvm_hetero.views.alike_devices import AlikeDevices
@@ -69,23 +74,28 @@ def _bound_of_problem(problem: Problem, late: Late) -> float:
 
 
 def _bound(instance: Instance, late: Late) -> float:
+    return max((runs.bound(late) for runs in runs_of(instance, late)), default=0.0)
+
+
+def runs_of(instance: Instance, late: Late = never) -> list[PathRuns]:
+    """The paths that are looked at; none where there is nothing to say, or too much to do."""
     problem = instance.problem
     if problem.batch > 1 or problem.objective.kind != "latency" or len(instance) == 0:
-        return 0.0
+        return []
     if not any(instance.memory_binds) or len(instance.names) > _MOST_DEVICES:
-        return 0.0
+        return []
     kinds = AlikeDevices(instance)
     if len(kinds.first) > _MOST_KINDS:
-        return 0.0
-    best = 0.0
-    for path in _paths(instance, late):
-        if len(path) * len(kinds.first) ** 2 * _REACH <= _MOST_STEPS:
-            best = max(best, _PathRuns(instance, kinds, path).bound(late))
-    return best
+        return []
+    return [
+        PathRuns(instance, kinds, path)
+        for path in _paths(instance, late)
+        if len(path) * len(kinds.first) ** 2 * _REACH <= _MOST_STEPS
+    ]
 
 
 @dataclass(frozen=True)
-class _Path:
+class Path:
     """Tasks one after another, and the tensor from each to the next."""
 
     tasks: tuple[int, ...]
@@ -95,13 +105,13 @@ class _Path:
         return len(self.tasks)
 
 
-def _paths(instance: Instance, late: Late) -> list[_Path]:
+def _paths(instance: Instance, late: Late) -> list[Path]:
     """The longest paths by several measures, each once."""
     seconds = [min(s for s in row if s < math.inf) for row in instance.seconds]
     least = min(limit for limit in instance.capacity if limit is not None)
     share = [weights / max(1, least) for weights in _group_weights(instance)]
     scale = math.fsum(seconds)
-    found: dict[_Path, None] = {}
+    found: dict[Path, None] = {}
     for factor in _WEIGHTS:
         check_late(late)
         worth = [s + factor * scale * w for s, w in zip(seconds, share, strict=True)]
@@ -109,7 +119,7 @@ def _paths(instance: Instance, late: Late) -> list[_Path]:
     return list(found)
 
 
-def _longest(instance: Instance, worth: Callable[[int], float]) -> _Path:
+def _longest(instance: Instance, worth: Callable[[int], float]) -> Path:
     best = [0.0] * len(instance)
     follow: list[tuple[int, int] | None] = [None] * len(instance)
     for v in reversed(instance.order):
@@ -125,7 +135,7 @@ def _longest(instance: Instance, worth: Callable[[int], float]) -> _Path:
         v, t = step
         tasks.append(v)
         tensors.append(t)
-    return _Path(tuple(tasks), tuple(tensors))
+    return Path(tuple(tasks), tuple(tensors))
 
 
 def _group_weights(instance: Instance) -> list[int]:
@@ -142,16 +152,17 @@ class _PathCut:
     groups: list[tuple[int, int]] = field(default_factory=list)
 
 
-class _PathRuns:
+class PathRuns:
     """The cheapest division of a path into runs.
 
     `value[k, d, l]` is the least time at which task k-1 has ended, if its run is on a device of
     kind d and has l tasks (`_REACH`: so many or more); infinite if it cannot be.
     """
 
-    def __init__(self, instance: Instance, kinds: AlikeDevices, path: _Path) -> None:
+    def __init__(self, instance: Instance, kinds: AlikeDevices, path: Path) -> None:
         self.instance, self.kinds, self.path = instance, kinds, path
         self.cuts = self._crossing()
+        self.beside = BesidePath(instance, kinds, path.tasks)
 
     def bound(self, late: Late) -> float:
         """The least time at which the path has ended, s."""
@@ -166,12 +177,13 @@ class _PathRuns:
                 end = ends[d][j]
                 base = begins[d] - sums[d][j]
                 near = min(end, j + _REACH - 1)
+                beside = self.beside.seconds(d, j, max(j, end))
                 for k in range(j + 1, near + 1):
-                    there = base[k - j] + sums[d][k]
+                    there = base[k - j] + sums[d][k] + beside[k - j]
                     value[k, d, k - j] = min(value[k, d, k - j], there)
                 if end > near:
                     far = slice(near + 1, end + 1)
-                    there = base[_REACH] + sums[d][far]
+                    there = base[_REACH] + sums[d][far] + beside[near + 1 - j :]
                     value[far, d, _REACH] = np.minimum(value[far, d, _REACH], there)
         return float(value[n].min())
 
