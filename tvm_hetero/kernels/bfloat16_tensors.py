@@ -85,9 +85,9 @@ def rounded_parameters(func: tirx.PrimFunc) -> tuple[int, ...]:
     every, paired = _loads(func.body), Counter[tirx.Var]()
 
     def note(call: Call) -> None:
-        halves = [_load_in(each) for each in paired_numbers(call) or ()]
-        if halves and all(h is not None and h.source.same_as(halves[0].source) for h in halves):
-            paired.update(h.source for h in halves)
+        low, high = (_load_in(each) for each in paired_numbers(call) or (None, None))
+        if low is not None and high is not None and low.source.same_as(high.source):
+            paired.update([low.source, high.source])
 
     tvm_ffi.structural_walk(func.body, (Call, note))
     return tuple(
