@@ -342,6 +342,12 @@ def test_a_plan_with_tasks_in_bfloat16_cannot_be_given() -> None:
     result = divided(precision="bfloat16")
     with pytest.raises(UsageError, match="_bfloat16' is in bfloat16, which a given plan cannot"):
         place_given(MODULE, result.problem, result.schedule)
+    options = PartitionOptions(cost_model=EdgesGain(1e-4), precision="bfloat16")
+    result = partition(model([SHAPE], inverted), ONE, options)
+    for each in (result.problem.tasks[2], result.problem.tasks[1]):
+        assert "_to_short" in each.op
+    with pytest.raises(UsageError, match="_bfloat16' is in bfloat16, which a given plan cannot"):
+        place_given(model([SHAPE], inverted), result.problem, result.schedule)
 
 
 @HERE
