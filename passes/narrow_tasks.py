@@ -2,7 +2,8 @@
 
 A lowered module computes in float32. `narrow_kernels` says which of its kernels there are in
 bfloat16 too (`tvm_hetero.kernels.narrow_kernel`), `narrow_tasks` makes the module in which some
-tasks are computed by them. What goes between tasks stays float32, so any of them can be chosen.
+tasks are computed by them. What goes between tasks is float32, so any of them can be chosen, but
+for edges whose readers all round what they read (`tvm_hetero.passes.narrow_edges`).
 Such a task's weights are words of two numbers, rounded here and kept so in the artifact.
 
 A narrow kernel has the name of the other one and `SUFFIX`, and so has the id of its task: whoever
@@ -12,7 +13,7 @@ reads a plan sees it. Ids begin with the task's position in any case.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -20,19 +21,19 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
+from tvm_hetero.kernels.bfloat16_tensors import NARROW
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel, narrow_kernel
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.kernels.tir.conditions import conditions_of
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
 from tvm_hetero.passes.kernel import Kernel
-from tvm_hetero.passes.lowered_main import KernelCall, original_position, read_main
-
-SUFFIX = "_bfloat16"
+from tvm_hetero.passes.lowered_main import KernelCall, LoweredMain, original_position, read_main
+from tvm_hetero.passes.narrow_edges import SUFFIX, Form, KernelForms, NarrowEdge, form_of
 
 
 def narrow_name(kernel: str) -> str:
     """What the kernel of that name is called in bfloat16."""
-    return kernel + SUFFIX
+    return Form(narrow=True).name(kernel)
 
 
 def is_narrow(kernel: str) -> bool:
@@ -67,11 +68,14 @@ def _weights_of(call: KernelCall, narrow: NarrowKernel) -> Any | None:
     return value.value if isinstance(value, tvm.ir.GenericConst) else None
 
 
-def as_kernel(kernel: Kernel, narrow: NarrowKernel) -> Kernel:
-    """A kernel in bfloat16, to ask a cost model about; its weights are two bytes a number."""
-    before, after = (_size(func.params[narrow.weights]) for func in (kernel.func, narrow.func))
-    size = kernel.bytes - before + after
-    return replace(kernel, name=narrow_name(kernel.name), func=narrow.func, bytes=size)
+def as_kernel(forms: KernelForms, name: str, form: Form) -> Kernel:
+    """A kernel in some form, to ask a cost model about: weights, data and outputs may be fewer
+    bytes.
+    """
+    kernel, func = forms.kernels[name], forms.function(name, form)
+    pairs = zip(kernel.func.params, func.params, strict=True)
+    size = kernel.bytes + sum(_size(after) - _size(before) for before, after in pairs)
+    return replace(kernel, name=form.name(name), func=func, bytes=size)
 
 
 def _size(param: tvm.tirx.Var) -> int:
@@ -81,53 +85,63 @@ def _size(param: tvm.tirx.Var) -> int:
 
 
 def narrow_tasks(
-    mod: tvm.IRModule, narrow: Mapping[str, NarrowKernel], chosen: Collection[str]
+    mod: tvm.IRModule,
+    forms: KernelForms,
+    chosen: Collection[str],
+    edges: Collection[NarrowEdge] = (),
 ) -> tvm.IRModule:
     """The module in which the `chosen` tasks are computed in bfloat16.
 
     Parameters
     ----------
     mod : a lowered module, not placed.
-    narrow : what `narrow_kernels` gave for it.
-    chosen : ids of tasks whose kernels are among these.
+    forms : of its kernels.
+    chosen : ids of tasks whose kernels there are in bfloat16.
+    edges : of the forms, those that are in bfloat16 in memory.
     """
     if not chosen:
         return mod
-    main, writer = read_main(mod), _Writer(mod, narrow)
     positions = {original_position(task) for task in chosen}
-    calls = {c.var: writer.call(c) for c in main.calls if c.position in positions}
-    bindings = [
-        relax.VarBinding(binding.var, calls.get(binding.var, binding.value))
-        for block in main.function.body.blocks
-        for binding in block.bindings
-    ]
-    body = relax.SeqExpr([relax.DataflowBlock(bindings)], main.function.body.body)
-    function = relax.Function(
-        main.function.params, body, main.function.ret_ty, attrs=main.function.attrs
-    )
-    return writer.module(function)
+    main = read_main(mod)
+    writer = _Writer(mod, main, forms)
+    for call in main.calls:
+        form = form_of(call.position, positions, edges)
+        if form != Form():
+            writer.replace(call, form)
+    return writer.module()
 
 
 class _Writer:
-    """Writes calls of narrow kernels; each kernel and each constant is made once."""
+    """Writes calls of kernels in other forms; each kernel and each constant is made once."""
 
-    def __init__(self, mod: tvm.IRModule, narrow: Mapping[str, NarrowKernel]) -> None:
-        self._mod = mod
-        self._narrow = narrow
+    def __init__(self, mod: tvm.IRModule, main: LoweredMain, forms: KernelForms) -> None:
+        self._main = main
+        self._forms = forms
         self._builder = relax.BlockBuilder(mod)
         self._kernels: dict[str, tvm.ir.GlobalVar] = {}
         self._words: dict[tuple[Any, int], Any] = {}
+        self._bindings: dict[relax.Var, relax.VarBinding] = {}
+        self._vars: dict[relax.Var, relax.Var] = {}
 
-    def call(self, call: KernelCall) -> relax.Call:
-        """A call with its kernel and its weights in bfloat16."""
+    def replace(self, call: KernelCall, form: Form) -> None:
+        """Let a call be of its kernel in that form; calls come in their order."""
         name = call.kernel.name_hint
-        narrow = self._narrow[name]
-        if name not in self._kernels:
-            self._kernels[name] = self._builder.add_func(narrow.func, narrow_name(name))
-        args = list(call.args)
-        args[narrow.weights] = self._weights(call, narrow)
-        arguments = [self._kernels[name], relax.Tuple(args)]
-        return relax.Call(call.expr.op, arguments, call.expr.attrs, call.expr.ty_args)
+        own = form.name(name)
+        if own not in self._kernels:
+            self._kernels[own] = self._builder.add_func(self._forms.function(name, form), own)
+        args = [
+            self._vars.get(arg, arg) if isinstance(arg, relax.Var) else arg for arg in call.args
+        ]
+        if form.narrow:
+            narrow = self._forms.narrow[name]
+            args[narrow.weights] = self._weights(call, narrow)
+        types, var = call.expr.ty_args, call.var
+        if form.writes:
+            types = [relax.TensorType(call.outputs[0].shape, NARROW)]
+            var = self._vars[call.var] = relax.Var(call.var.name, types[0])
+        arguments = [self._kernels[own], relax.Tuple(args)]
+        value = relax.Call(call.expr.op, arguments, call.expr.attrs, types)
+        self._bindings[call.var] = relax.VarBinding(var, value)
 
     def _weights(self, call: KernelCall, narrow: NarrowKernel) -> Any:
         value = _weights_of(call, narrow)
@@ -137,8 +151,16 @@ class _Writer:
             self._words[key] = relax.const(tvm.runtime.tensor(words))
         return self._words[key]
 
-    def module(self, main: relax.Function) -> tvm.IRModule:
-        """The module with that ``main``, without the kernels that nobody calls any more."""
+    def module(self) -> tvm.IRModule:
+        """The module of these calls, without the kernels that nobody calls any more."""
+        old = self._main.function
+        bindings = [
+            self._bindings.get(binding.var, binding)
+            for block in old.body.blocks
+            for binding in block.bindings
+        ]
+        body = relax.SeqExpr([relax.DataflowBlock(bindings)], old.body.body)
+        main = relax.Function(old.params, body, old.ret_ty, attrs=old.attrs)
         module = self._builder.get()
         module["main"] = main
         module = relax.transform.Normalize()(module)

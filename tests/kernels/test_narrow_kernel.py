@@ -19,6 +19,7 @@ from tvm_hetero.kernels.narrow_kernel import computes_bfloat16, narrow_kernel
 from tvm_hetero.kernels.select import rule_of, schedule_kernel
 from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.narrow_edges import find_forms
 from tvm_hetero.passes.narrow_tasks import is_narrow, narrow_kernels, narrow_tasks
 
 INSTRUCTION = "vdpbf16ps"
@@ -55,10 +56,9 @@ def narrowed(mod: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     """The lowered module, all that can be in bfloat16."""
     lowered = LowerToTasks([target])(mod)
     tasks = extract_tasks(lowered)
-    narrow = narrow_kernels(tasks)
-    return narrow_tasks(
-        lowered, narrow, [task for task, kernel in tasks.kernel_of.items() if kernel in narrow]
-    )
+    forms = find_forms(tasks, narrow_kernels(tasks))
+    chosen = [task for task, kernel in tasks.kernel_of.items() if kernel in forms.narrow]
+    return narrow_tasks(lowered, forms, chosen)
 
 
 def in_float64(mod: tvm.IRModule, x: np.ndarray, rounded: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from tvm import relax
 from tests.cli.invoke import tvm_hetero
 from tests.kernels.helpers import ZEN4, model, random, runs_here
 from tests.models import PLAIN, random_schedule, two_cpus
+from tests.passes.test_narrow_edges import SHAPE, inverted
 from tests.pipeline.given_seconds import GivenSeconds
 from tvm_hetero.artifact.read import load_artifact
 from tvm_hetero.compiler.build import build
@@ -70,6 +71,15 @@ def divided(platform: Platform = ONE, slow: Sequence[str] = (), **asked: Any) ->
     return partition(MODULE, platform, PartitionOptions(cost_model=Halving(slow), **asked))
 
 
+class EdgesGain(Halving):
+    """As that; a kernel that reads bfloat16 takes some less, or more."""
+
+    def __init__(self, gain: float) -> None:
+        super().__init__()
+        seconds = self.seconds
+        self.seconds = lambda kernel: seconds(kernel) - gain * ("_from_short" in kernel.name)
+
+
 def outputs(result: Partition, seed: int) -> list[np.ndarray]:
     with Executor(build(result.placed, single=False)) as executor:
         return [tensor.numpy() for tensor in executor.run(executor.random_inputs(seed))]
@@ -90,6 +100,27 @@ def test_every_task_that_is_quicker_in_bfloat16_takes_it() -> None:
     assert promise.accuracy is None and 0 < (promise.measured or 0) < 0.05
     error = largest_relative_error(outputs(divided(), 99), outputs(result, 99))
     assert 1e-5 < error < 3 * (promise.measured or 0)
+
+
+@HERE
+@pytest.mark.parametrize("target", [ONE, Platform((*ONE.devices, LITTLE))])
+def test_tensors_are_in_bfloat16_where_that_is_quicker_and_no_number_changes(
+    target: Platform,
+) -> None:
+    module = model([SHAPE], inverted)
+    found = {}
+    for gain in (1e-4, -1e-4):
+        options = PartitionOptions(cost_model=EdgesGain(gain), precision="bfloat16")
+        found[gain] = partition(module, target, options)
+    short = [
+        [task.op for task in each.problem.tasks if "short" in task.op] for each in found.values()
+    ]
+    assert [len(names) for names in short] == [3, 0]
+    quick, plain = found.values()
+    assert outputs(quick, 5)[0].tobytes() == outputs(plain, 5)[0].tobytes()
+    promises = [promise_of(each.placed.placed) for each in found.values()]
+    assert [promise and promise.seconds for promise in promises] == pytest.approx([2.3e-3, 2.5e-3])
+    assert promises[0].measured == promises[1].measured
 
 
 @HERE
@@ -311,6 +342,12 @@ def test_a_plan_with_tasks_in_bfloat16_cannot_be_given() -> None:
     result = divided(precision="bfloat16")
     with pytest.raises(UsageError, match="_bfloat16' is in bfloat16, which a given plan cannot"):
         place_given(MODULE, result.problem, result.schedule)
+    options = PartitionOptions(cost_model=EdgesGain(1e-4), precision="bfloat16")
+    result = partition(model([SHAPE], inverted), ONE, options)
+    for each in (result.problem.tasks[2], result.problem.tasks[1]):
+        assert "_to_short" in each.op
+    with pytest.raises(UsageError, match="_bfloat16' is in bfloat16, which a given plan cannot"):
+        place_given(model([SHAPE], inverted), result.problem, result.schedule)
 
 
 @HERE

@@ -3,7 +3,9 @@
 Kernels in bfloat16 are measured beside those of float32, on each device. Tasks whose kernel is
 quicker so, each on the device where it is quickest, may be chosen: all of them (``bfloat16``), or
 those that gain the most within an error (``auto``, `tvm_hetero.pipeline.precision.choose_tasks`).
-The module is then rewritten (`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
+Tensors that only these read may be rounded by who makes them, where both together are quicker so
+(`tvm_hetero.pipeline.precision.choose_edges`): that changes no number. The module is then rewritten
+(`tvm_hetero.passes.narrow_tasks`), and says what is promised of it.
 
 A CPU that lacks the instruction multiplies rounded numbers by other ones, which takes longer than
 float32 does: its costs say so, and the scheduler gives it the other tasks.
@@ -25,6 +27,14 @@ from tvm_hetero.passes.extract_tasks import extract_tasks
 from tvm_hetero.passes.io_tasks import host_device
 from tvm_hetero.passes.kernel import Kernel
 from tvm_hetero.passes.lowered_main import original_position
+from tvm_hetero.passes.narrow_edges import (
+    Form,
+    NarrowEdge,
+    edge_forms,
+    find_forms,
+    form_of,
+    usable_edges,
+)
 from tvm_hetero.passes.narrow_tasks import (
     as_kernel,
     is_narrow,
@@ -41,6 +51,7 @@ from tvm_hetero.pipeline.precision.calibration_inputs import (
     check_inputs,
     sound_kinds,
 )
+from tvm_hetero.pipeline.precision.choose_edges import choose_edges
 from tvm_hetero.pipeline.precision.choose_tasks import ChosenTasks, choose_tasks
 from tvm_hetero.pipeline.precision.network_runner import NetworkRunner
 from tvm_hetero.pipeline.precision.output_error import metric_name
@@ -69,7 +80,8 @@ def find_narrow_kernels(job: Job) -> None:
             f"precision bfloat16: {job.unable}; change the platform, or take auto (which stays in "
             "float32 there) or float32"
         )
-    job.narrow = {} if job.unable else narrow_kernels(job.tasks)
+    if not job.unable:
+        job.forms = find_forms(job.tasks, narrow_kernels(job.tasks))
 
 
 def refuse_unmeasurable(job: Job, precision: str) -> None:
@@ -121,10 +133,11 @@ def _processor(device: Device) -> str:
 
 
 def kernels_to_measure(job: Job) -> Sequence[Kernel]:
-    """All kernels of the tasks, and those in bfloat16."""
-    own = job.tasks.kernels
-    narrow = job.narrow
-    return [*own, *(as_kernel(k, narrow[k.name]) for k in own if k.name in narrow)]
+    """All kernels of the tasks, those in bfloat16, and those of edges that may be in it."""
+    own, forms = job.tasks.kernels, job.forms
+    narrow = [(kernel.name, Form(narrow=True)) for kernel in own if kernel.name in forms.narrow]
+    others = edge_forms(forms, tuple(job.tasks.kernel_of.values()))
+    return [*own, *(as_kernel(forms, name, form) for name, form in (*narrow, *others))]
 
 
 def choose_precision(job: Job) -> None:
@@ -140,8 +153,9 @@ def choose_precision(job: Job) -> None:
         job.options.precision, job.options.largest_error, reason=_reason(job)
     )  # fmt: skip
     positions = {original_position(task) for task in promise.tasks}
-    seconds = [_seconds(job, times, narrow) for narrow in (set(), positions)]
-    job.module = narrow_tasks(job.module, job.narrow, promise.tasks)
+    edges = _edges(job, times, positions)
+    seconds = [_seconds(job, times, *how) for how in ((set(), []), (positions, edges))]
+    job.module = narrow_tasks(job.module, job.forms, promise.tasks, edges)
     job.tasks = extract_tasks(job.module)
     job.graph = task_graph(job.tasks, job.platform, job.options.objective.batch)
     ids = job.tasks.main.task_ids
@@ -156,7 +170,7 @@ _NOT_QUICKER = "no task is quicker in bfloat16"
 
 def _reason(job: Job) -> str:
     """Why nothing can be in bfloat16."""
-    return job.unable or (_NOT_QUICKER if job.narrow else _NOTHING)
+    return job.unable or (_NOT_QUICKER if job.forms.narrow else _NOTHING)
 
 
 Times = Mapping[str, Mapping[str, Timing]]
@@ -180,7 +194,7 @@ def _gains(job: Job, times: Times) -> dict[str, float]:
     gains = {}
     for task, kernel in job.tasks.kernel_of.items():
         row, other = times.get(kernel, {}), times.get(narrow_name(kernel), {})
-        if kernel not in job.narrow or not row or not other:
+        if kernel not in job.forms.narrow or not row or not other:
             continue
         wide, short = row[_quickest(row)], other[_quickest(other)]
         if beats(short, wide):
@@ -188,10 +202,21 @@ def _gains(job: Job, times: Times) -> dict[str, float]:
     return gains
 
 
-def _seconds(job: Job, times: Times, narrow: set[int]) -> float | None:
+def _edges(job: Job, times: Times, narrow: set[int]) -> list[NarrowEdge]:
+    """The edges that are in bfloat16, some tasks being so."""
+    kernel_of = tuple(job.tasks.kernel_of.values())
+
+    def seconds(task: int, *, reads: bool, writes: bool) -> float:
+        row = times.get(Form(task in narrow, reads, writes).name(kernel_of[task]), {})
+        return row[_quickest(row)].seconds if row else math.inf
+
+    return choose_edges(usable_edges(job.forms, kernel_of, narrow), seconds)
+
+
+def _seconds(job: Job, times: Times, narrow: set[int], edges: Sequence[NarrowEdge]) -> float | None:
     """What all tasks take, each by itself on its quickest device, some of them in bfloat16."""
     rows = [
-        times.get(narrow_name(kernel) if position in narrow else kernel, {})
+        times.get(form_of(position, narrow, edges).name(kernel), {})
         for position, kernel in enumerate(job.tasks.kernel_of.values())
     ]
     if not all(rows):
@@ -203,7 +228,7 @@ def _promise(job: Job, gains: Mapping[str, float]) -> PrecisionPromise:
     """Choose among tasks that gain, and measure what they do."""
     options = job.options
     device = job.platform.device(host_device(job.platform))
-    runner = NetworkRunner(job.tasks, job.narrow, device_target(device))
+    runner = NetworkRunner(job.tasks, job.forms.narrow, device_target(device))
     main, given, seed = job.tasks.main, options.calibration, options.seed
     kinds = [] if given else sound_kinds(main, seed, runner.outputs)
     promised = options.largest_error is not None

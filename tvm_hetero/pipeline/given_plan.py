@@ -118,13 +118,12 @@ def _misfit(model: TaskGraph, plan: TaskGraph) -> str:
         (plan, model, "the model has no task {}"),
         (model, plan, "the plan says nothing of the model's task {}"),
     ):
-        for task in one.tasks:
-            if task.id not in other.index and is_narrow(task.op):
-                return (
-                    f"its task {quote(task.id)} is in bfloat16, which a given plan cannot have yet"
-                )
-            if task.id not in other.index:
-                return text.format(quote(task.id))
+        missing = [task for task in one.tasks if task.id not in other.index]
+        narrow = next((task.id for task in missing if is_narrow(task.op)), None)
+        if narrow is not None:
+            return f"its task {quote(narrow)} is in bfloat16, which a given plan cannot have yet"
+        if missing:
+            return text.format(quote(missing[0].id))
     for task in model.tasks:
         differing = _differing(task, plan.task(task.id))
         if differing:

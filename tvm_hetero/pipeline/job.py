@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import tvm
 
 from tvm_hetero.cost_models.protocol import CostModel, Costs, MeasuringCostModel, Progress
-from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.passes.extract_tasks import ExtractedTasks
+from tvm_hetero.passes.narrow_edges import KernelForms
 from tvm_hetero.passes.placed_model import PlacedModel
 from tvm_hetero.pipeline.options import PartitionOptions
 from tvm_hetero.platform.model import Platform
@@ -28,7 +27,7 @@ class Job:
     options, model : what is asked, and what knows the costs.
     progress : told of each phase as it begins, of 0 parts, and while kernels are measured.
     tasks, graph : of the lowered module.
-    narrow : the kernels that there are in bfloat16, where that is asked for, by name.
+    forms : of the kernels, where bfloat16 is asked for; else there are none in it.
     unable : why there are none on this platform.
     kernel_costs : of the distinct kernels.
     problem, schedule, placed : once they are known.
@@ -42,7 +41,7 @@ class Job:
     progress: Progress | None = None
     tasks: ExtractedTasks = field(init=False)
     graph: TaskGraph = field(init=False)
-    narrow: Mapping[str, NarrowKernel] = field(default_factory=dict)
+    forms: KernelForms = field(default_factory=lambda: KernelForms({}, {}))
     unable: str = ""
     kernel_costs: Costs = field(init=False)
     problem: Problem = field(init=False)

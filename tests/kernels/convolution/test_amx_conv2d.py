@@ -19,6 +19,7 @@ from tests.kernels.convolution.test_bytes_conv2d import CASES, Case, data, modul
 from tests.kernels.emulated_tiles import emulate, held
 from tests.kernels.helpers import AMX, PAIRS, kernels, model, random, run, runs_here, scheduled
 from tvm_hetero.kernels import select
+from tvm_hetero.kernels.bfloat16_tensors import reads_bfloat16, rounded_parameters
 from tvm_hetero.kernels.convolution import amx_conv2d, amx_words
 from tvm_hetero.kernels.convolution.amx_conv2d import convolve_by_tiles
 from tvm_hetero.kernels.convolution.amx_words import AmxTiles
@@ -173,16 +174,22 @@ def test_pairs_of_bfloat16(case, images, cores):
     (kernel,) = kernels(lowered).values()
     narrow = narrow_kernel(kernel, 1.0)
     target = TWO_CORES if cores > 1 else AMX
-    done = schedule_kernel(narrow.func, target)
-    assert rule_of(done) == "amx"
-    library = build(tvm.IRModule({"main": done.with_attr("global_symbol", "main")}), target)
+    (data,) = rounded_parameters(narrow.func)
+    short = reads_bfloat16(narrow.func, data, 1.0)
+    done = [schedule_kernel(func, target) for func in (narrow.func, short)]
+    assert [rule_of(func) for func in done] == ["amx", "amx"]
     call = lowered["main"].body.blocks[0].bindings[0].value
     packed, column = (array_of(a.value) for a in call.args[1].fields if isinstance(a, GenericConst))
     x, more = (random(seed, *shape) for seed, shape in enumerate(shapes, 3))
     given = {"x": x, "more": more, "packed": narrow.pack_weights(packed), "column": column}
-    out = tvm.runtime.tensor(np.full(shapes[1], np.nan, np.float32))
-    order = [given["x"], given["packed"], given["column"], given["more"]]
-    tvm.runtime.Executable(library).jit()["main"](*map(tvm.runtime.tensor, order), out)
+    found = []
+    for func, kind in zip(done, (np.float32, ml_dtypes.bfloat16), strict=True):
+        library = build(tvm.IRModule({"main": func.with_attr("global_symbol", "main")}), target)
+        out = tvm.runtime.tensor(np.full(shapes[1], np.nan, np.float32))
+        order = [given["x"].astype(kind), given["packed"], given["column"], given["more"]]
+        tvm.runtime.Executable(library).jit()["main"](*map(tvm.runtime.tensor, order), out)
+        found.append(out.numpy())
+    np.testing.assert_array_equal(*found)
 
     def rounded(values):
         return values.astype(ml_dtypes.bfloat16).astype(np.float64)
@@ -193,7 +200,7 @@ def test_pairs_of_bfloat16(case, images, cores):
     windows = windows[:, :, :: case.stride, :: case.stride]
     sums = np.einsum("bcyxij,ocij->boyx", windows, rounded(weights))
     expected = np.maximum(sums + bias + more, 0)
-    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-5 * expected.max())
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-5 * expected.max())
 
 
 def test_registers_are_given_back(monkeypatch):

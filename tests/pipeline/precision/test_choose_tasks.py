@@ -15,6 +15,7 @@ from tvm_hetero.errors import UsageError
 from tvm_hetero.kernels.narrow_kernel import NarrowKernel
 from tvm_hetero.passes.extract_tasks import ExtractedTasks, extract_tasks
 from tvm_hetero.passes.lower_to_tasks import LowerToTasks
+from tvm_hetero.passes.narrow_edges import find_forms
 from tvm_hetero.passes.narrow_tasks import narrow_kernels, narrow_tasks
 from tvm_hetero.pipeline.precision.calibrated_network import CalibratedNetwork
 from tvm_hetero.pipeline.precision.calibration_inputs import random_inputs
@@ -71,14 +72,15 @@ def calibrated(runner: NetworkRunner) -> CalibratedNetwork:
 
 def test_it_computes_what_the_rewritten_module_does(
     lowered: tvm.IRModule,
+    tasks: ExtractedTasks,
     narrow: dict[str, NarrowKernel],
     runner: NetworkRunner,
     products: list[str],
 ) -> None:
-    inputs = draw(runner, 5)
+    inputs, forms = draw(runner, 5), find_forms(tasks, narrow)
     trace = runner.trace(inputs)
     for chosen in ([], products[:1], products[1:], products):
-        module = scheduled(narrow_tasks(lowered, narrow, chosen), TARGET)
+        module = scheduled(narrow_tasks(lowered, forms, chosen), TARGET)
         expected = run(module, TARGET, *inputs.values())
         (found,) = runner.rerun(trace, chosen)
         np.testing.assert_array_equal(found, expected)

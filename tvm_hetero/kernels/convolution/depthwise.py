@@ -30,14 +30,16 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tvm_ffi
 from tvm import relax, s_tir, te, tirx
 
 from tvm_hetero.kernels.convolution.depthwise_bands import (
+    SUMS,
     fits_bands,
     schedule_bands,
     sum_bands,
 )
-from tvm_hetero.kernels.tir.block_roles import UNPACK, find_role, role
+from tvm_hetero.kernels.tir.block_roles import ROLE, UNPACK, find_role, role
 from tvm_hetero.kernels.tir.blocks import extent_of, index_map
 from tvm_hetero.kernels.tir.tail_tiles import overlap_tiles
 
@@ -130,6 +132,17 @@ def make_depthwise(
         primfunc_name_hint="depthwise_conv2d",
         primfunc_attrs={"op_pattern": 4},  # OutEWiseFusable: bias and activation join it
     )
+
+
+def is_depthwise(func: tirx.PrimFunc) -> bool:
+    """Whether a kernel that is not scheduled is one of these, whatever was fused behind."""
+    found: list[str] = []
+
+    def note(block: s_tir.SBlock) -> None:
+        found.append(str(block.annotations.get(ROLE, "")))
+
+    tvm_ffi.structural_walk(func.body, (s_tir.SBlock, note))
+    return WINDOW in found or SUMS in found
 
 
 def _fits(shape: Depthwise, lanes: int) -> bool:

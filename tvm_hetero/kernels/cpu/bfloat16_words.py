@@ -43,6 +43,11 @@ def plain_pair(low: Expr, high: Expr, lanes: int = 1) -> Expr:
     return tirx.bitwise_or(_rounded(low, lanes), moved)
 
 
+def plain_bits(value: Expr, lanes: int = 1) -> Expr:
+    """The bits of a number of float32 that is rounded to bfloat16 (uint16)."""
+    return tirx.Cast(_type("uint16", lanes), _rounded(value, lanes))
+
+
 def plain_dot(one: Expr, other: Expr, lanes: int = 1) -> Expr:
     """The sum of the two products of two words, in float32."""
     low, high = (_numbers(each, lanes) for each in (one, other))

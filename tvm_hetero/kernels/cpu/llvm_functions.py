@@ -9,6 +9,7 @@ TVM's expressions are all that most kernels need. Some of what LLVM can be told 
 - *Pairs of bfloat16.* What multiplies them (`vector_unit.VectorUnit.dots`) wants a type of numbers
   that TVM has no more when it writes LLVM's code: it makes words of 16 bits of bfloat16. So pairs
   are float32 by their bits here, 16 of them to a vector.
+- *Numbers of bfloat16 in memory*, for the same reason: their bits are whole numbers here.
 
 A function goes with the kernel that calls it, and LLVM puts it in its callers' place.
 """
@@ -58,6 +59,13 @@ define internal i32 @{_PAIR}(float %low, float %high) alwaysinline {{
   ret i32 %word
 }}
 """
+_ROUND = """
+define internal {short} @hetero_round_bfloat16_{lanes}({wide} %number) alwaysinline {{
+  %narrow = fptrunc {wide} %number to {half}
+  %bits = bitcast {half} %narrow to {short}
+  ret {short} %bits
+}}
+"""
 _MULTIPLYING = """
 define internal <16 x float> @{dot}(<16 x float> %sum, <16 x float> %a, <16 x float> %b)
     alwaysinline {{
@@ -86,6 +94,20 @@ def load_in_order(buffer: tirx.Var, place: Sequence[Expr], lanes: int) -> Expr:
     """So many times 32 bits of a buffer, as float32, read in the order of the statements."""
     address = tirx.address_of(load(buffer, *place))
     return tirx.call_extern(f"float32x{lanes}", f"hetero_load_{lanes}", address)
+
+
+def round_text(lanes: int) -> str:
+    """The text of the function that `round_bfloat16` calls for so many lanes."""
+    kinds = {"wide": "float", "half": "bfloat", "short": "i16"}
+    if lanes > 1:
+        kinds = {name: f"<{lanes} x {kind}>" for name, kind in kinds.items()}
+    return _ROUND.format(lanes=lanes, **kinds)
+
+
+def round_bfloat16(value: Expr, lanes: int) -> Expr:
+    """The bits of so many numbers of float32 that are rounded to bfloat16."""
+    kind = "uint16" if lanes == 1 else f"uint16x{lanes}"
+    return tirx.call_pure_extern(kind, f"hetero_round_bfloat16_{lanes}", value)
 
 
 def dot_text(intrinsic: str) -> str:
