@@ -54,6 +54,19 @@ def rewrite_log_sum_exp(r: Rewriting) -> bool:
     return True
 
 
+@rewrites("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")
+def rewrite_mapped_sum(r: Rewriting) -> bool:
+    """Map each element, which is a sum by itself where no axes are reduced."""
+    x = r.inputs[0]
+    if _axes(r) is not None:
+        return rewrite_wide(r)
+    if r.node.op_type == "ReduceSumSquare":
+        r.add("Mul", [x, x], r.outputs)
+    else:
+        r.add("Log" if r.node.op_type == "ReduceLogSum" else "Abs", [x], r.outputs)
+    return True
+
+
 @rewrites("ReduceMean")
 def rewrite_mean(r: Rewriting) -> bool:
     """Divide the sum of integers in their own type: TVM's mean of int32 is int64."""
