@@ -66,7 +66,7 @@ def in_float32(
 
 
 def _without_sign(bb: relax.BlockBuilder, base: relax.Expr, value: float) -> relax.Expr:
-    """The base without the sign of this value, as in ``pow``: a root of -inf is NaN, of -0 it is -0."""
+    """The base, this value without its sign: ``sqrt`` has NaN of -inf and -0 of -0, ``pow`` not."""
     found = relax.op.equal(base, relax.const(value, "float32"))
     return bb.emit(relax.op.where(found, relax.const(abs(value), "float32"), base))
 
