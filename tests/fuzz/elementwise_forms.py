@@ -299,4 +299,5 @@ def linear(d: FormDraw, operator: str) -> Form:
 @form("DynamicQuantizeLinear")
 def dynamic(d: FormDraw, operator: str) -> Form:
     """Codes that fit what is there."""
+    d.extremes = False
     return Form(operator, [d.array("float32", d.dims())], outputs=3)

@@ -98,3 +98,10 @@ def test_over_no_axes_each_element_is_a_sum_of_one() -> None:
             )
     model = typed_model(nodes, {"x": x}, {"none": none})
     assert_same(model, {"x": x}, [each for each in mapped.values() for _ in range(2)])
+
+
+def test_the_logarithm_of_a_power_of_a_whole_number_is_that_number() -> None:
+    """It was 7 of 8: the logarithm is 7.999999, and cut off."""
+    x = np.array([8, 1, 5], np.int32)
+    node = helper.make_node("ReduceLogSumExp", ["x"], ["y"], noop_with_empty_axes=1)
+    assert_same(typed_model([node], {"x": x}), {"x": x}, [x])

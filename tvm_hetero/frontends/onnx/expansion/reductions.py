@@ -39,7 +39,10 @@ def rewrite_log_sum_exp(r: Rewriting) -> bool:
     """Write out the logarithm of a sum of powers, right for infinities."""
     x = r.inputs[0]
     axes = _axes(r)
-    if axes is None or r.dtype(x).kind in "iu":
+    if axes is None:
+        r.alias(x, r.outputs[0])
+        return True
+    if r.dtype(x).kind in "iu":
         return False
     most = _reduced(r, "ReduceMax", x, axes)
     is_finite = r.add("Less", [r.add("Abs", [most]), r.like(math.inf, x)])
