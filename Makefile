@@ -98,7 +98,7 @@ tests: peers node-clients browser
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # The property-based tests with examples that no run has seen; a failure prints how to repeat it. Then
-# random models and loops against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all
+# random models, operators and loops against ONNX Runtime, hostile ones, kernels between walls, `auto` (and with teams all
 # solvers) against complete search (2,000 problems take 600 s), broken requests to a server, broken folders, files
 # and artifacts, nodes lost, signals to verbs, models at once on one cache: make fuzz SECONDS=36000
 SECONDS ?= 600
@@ -107,6 +107,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m pytest -q tests/serve -k 'lm_eval or locust'
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/examples
 	$(BIN)/python -m tests.fuzz.onnx_models --seconds $(SECONDS) --build --keep build/fuzz
+	$(BIN)/python -m tests.fuzz.operators_alone --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.onnx_loops --seconds $(SECONDS) --build --keep build/fuzz/loops
 	$(BIN)/python -m tests.fuzz.quantized_models --seconds $(SECONDS) --keep build/fuzz/quantized
 	$(BIN)/python -m tests.fuzz.documents --seconds $(SECONDS)

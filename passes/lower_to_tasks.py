@@ -33,6 +33,7 @@ from tvm_hetero.kernels.legalize import RULES, Legalization
 from tvm_hetero.kernels.tir.array_values import array_of
 from tvm_hetero.passes.conditional_branches import mark_branches
 from tvm_hetero.passes.copy_constant_outputs import copy_constant_outputs
+from tvm_hetero.passes.kernelless_operators import kernelless, refuse_kernelless
 from tvm_hetero.passes.limit_fusion import LimitFusion
 from tvm_hetero.passes.lowered_main import bindings
 from tvm_hetero.passes.pins import pin_hinted_kernels
@@ -86,7 +87,11 @@ class LowerToTasks:
             return copy_constant_outputs(mod)
         mod = _before()(mod)
         mod = _Prepare(mod, self.units, self.plain_sums, self.on_gpus).run()
-        lowered = pin_hinted_kernels(_apply(_after(), mod))
+        try:
+            lowered = _apply(_after(), mod)
+        except (RuntimeError, TypeError, ValueError) as error:
+            refuse_kernelless(mod, error)
+        lowered = pin_hinted_kernels(lowered)
         _require_lowered(lowered)
         return copy_constant_outputs(mark_branches(lowered))
 
@@ -215,7 +220,11 @@ class _Prepare(PyExprMutator):  # type: ignore[misc]
         use = Legalization(
             self.builder_, self.known, self.units, self.plain_sums, self.as_emitted, self.on_gpus
         )
-        result = rule(self._with_rewritten(call), use)
+        rewritten = self._with_rewritten(call)
+        try:
+            result = rule(rewritten, use)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise kernelless(call, error) from error
         return super().visit_call_(call) if result is None else result
 
     def _with_rewritten(self, call: relax.Call) -> relax.Call:

@@ -22,7 +22,10 @@ from typing import TYPE_CHECKING
 from tvm_hetero.compiler.kernel_objects import compile_object, has_objects, link_objects
 from tvm_hetero.compiler.linking import export_library
 from tvm_hetero.cost_models.store import KernelKey
+from tvm_hetero.errors import ProfileError
 from tvm_hetero.processes.child_process import Worker, WorkerLost
+from tvm_hetero.util.cache_dir import cache_dir
+from tvm_hetero.util.exhausted import exhausted
 
 if TYPE_CHECKING:
     from tvm.target import Target
@@ -78,6 +81,11 @@ def compile_kernels(
     helpers : children that take a part of the work; the work of one that is lost is done here.
     tell : called now and then, in this thread, with the number of functions that are done.
     first : the number of the first symbol, for libraries that stand beside others.
+
+    Raises
+    ------
+    ProfileError
+        There is no room for the files, or no more of them may be opened: no fault of a kernel's.
     """
     share = max(_SHARE, len(funcs) // (_SHARES_EACH * (1 + len(helpers))))
     job = _CompileJob(funcs, folder, share, first)
@@ -97,6 +105,12 @@ def compile_kernels(
     for thread in threads:
         thread.join()
     job.work(build)  # what a lost helper left
+    if job.exhausted is not None:
+        raise ProfileError(
+            f"kernels cannot be compiled to be measured: {job.exhausted}. Their files lie in "
+            f"{folder} and {cache_dir()}; make room there, or name other folders in TMPDIR and "
+            "TVM_HETERO_CACHE"
+        )
     tell(job.done)
     return job.result
 
@@ -108,6 +122,7 @@ class _CompileJob:
         self, funcs: Mapping[KernelKey, PrimFunc], folder: Path, share: int, first: int
     ) -> None:
         self.result = Compiled()
+        self.exhausted: str | None = None
         self._funcs = funcs
         self._folder = folder
         self._symbols = {key: f"kernel_{i}" for i, key in enumerate(funcs, first)}
@@ -123,8 +138,8 @@ class _CompileJob:
         return len(self.result.symbols) + len(self.result.failed)
 
     def work(self, build: _Build) -> None:
-        """Build shares until none waits, or until `build` is lost."""
-        while True:
+        """Build shares until none waits, or `build` is lost, or there is no room for any."""
+        while self.exhausted is None:
             try:
                 keys = self._waiting.get_nowait()
             except Empty:
@@ -136,6 +151,7 @@ class _CompileJob:
                 self._waiting.put(keys)
                 return
             except Exception as error:  # whatever TVM, LLVM or the linker raise
+                self.exhausted = self.exhausted or exhausted(error)
                 self._failed(keys, error)
             else:
                 self.result.libraries.append(library)

@@ -68,6 +68,7 @@ HARNESSES = (
     Harness("odd_options", 300),
     Harness("in_bounds", 40),
     Harness("onnx_models", 300, ("--build",)),
+    Harness("operators_alone", 3000),
     Harness("onnx_loops", 2000),
     Harness("onnx_loops that are built", 300, ("--build",)),
     Harness("quantized_models", 100),

@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from tvm_hetero import __version__
 from tvm_hetero.cli.shared.console import complain
+from tvm_hetero.cli.shared.file_limit import too_few_files
 from tvm_hetero.cli.shared.interrupt import show_cursor
 from tvm_hetero.cli.verb_table import VERBS, VerbTable
 from tvm_hetero.errors import HeteroError, UsageError
@@ -175,6 +176,9 @@ def main(argv: list[str] | None = None) -> int:
     if argv is None:
         hide_torch()
         _open_closed_streams()
+        if why := too_few_files():
+            complain("error", why)
+            return UsageError.exit_status
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shall not turn a report into a traceback.
         if hasattr(stream, "reconfigure"):

@@ -38,6 +38,8 @@ def power(
     base = call.args[0]
     if len(base.ty.shape) != len(call.ty.shape):
         return None  # the exponent's rank is larger: the result is not of the base's shape
+    if quarters < 0 and round(quarters) & 3:
+        base = _without_sign(bb, base, -0.0)
     result = _quarters(bb, base, abs(round(quarters)))
     if quarters < 0:
         result = bb.emit(relax.op.divide(relax.const(1.0, "float32"), result))
@@ -63,10 +65,17 @@ def in_float32(
     return relax.op.astype(found, "bfloat16")
 
 
+def _without_sign(bb: relax.BlockBuilder, base: relax.Expr, value: float) -> relax.Expr:
+    """The base, this value without its sign: ``sqrt`` has NaN of -inf and -0 of -0, ``pow`` not."""
+    found = relax.op.equal(base, relax.const(value, "float32"))
+    return bb.emit(relax.op.where(found, relax.const(abs(value), "float32"), base))
+
+
 def _quarters(bb: relax.BlockBuilder, base: relax.Expr, quarters: int) -> relax.Expr:
     """``base ** (quarters / 4)`` as a product of base ** 1/4, 1/2, 1, 2, 4."""
     factors: list[relax.Expr] = []
     if quarters & 3:
+        base = _without_sign(bb, base, -np.inf)
         root = bb.emit(relax.op.sqrt(base))
         if quarters & 1:
             factors.append(bb.emit(relax.op.sqrt(root)))

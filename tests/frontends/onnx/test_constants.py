@@ -14,6 +14,7 @@ from tvm import relax
 
 from tests.frontends.onnx.inline import inline_module  # noqa: F401  (an autouse fixture)
 from tests.frontends.onnx.models import run
+from tests.frontends.onnx.running import assert_same, evaluate, typed_model
 from tvm_hetero.frontends.onnx import from_onnx
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
@@ -161,3 +162,16 @@ def test_every_type_and_shape_stays(kind: type, shape: tuple[int, ...]) -> None:
     type_ = module["main"].ret_ty
     assert str(type_.dtype) == np.dtype(kind).name
     assert tuple(int(d) for d in type_.shape) == shape
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_weights_of_float64_stay_so_however_a_convolution_is_taken_apart(
+    operator: str, rank: int
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(-8, 9, (1, 2, *(5,) * rank)) / 4
+    weight = rng.integers(-8, 9, (2, 2, *(2,) * rank)) / 4
+    one = helper.make_node(operator, ["x", "w"], ["y"], strides=[2] * rank)
+    model = typed_model([one], {"x": x}, {"w": weight})
+    assert_same(model, {"x": x}, evaluate(model, {"x": x}), rtol=1e-12)

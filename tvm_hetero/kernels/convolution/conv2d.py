@@ -28,6 +28,7 @@ from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape, shape_of
 from tvm_hetero.kernels.convolution.depthwise import make_depthwise
 from tvm_hetero.kernels.convolution.packing import PackedLayout, choose_layout, pack_conv2d
 from tvm_hetero.kernels.convolution.winograd.match import WINDOW_3X3
+from tvm_hetero.kernels.tir.array_values import constant_of
 from tvm_hetero.kernels.tir.block_roles import ACCUMULATE, GATHER, PAD, UNPACK, role
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def emit_packed_conv2d(
     if layout is None:
         return None
     kernel = weight.reshape(*weight.shape[:2], *shape.kernel)
-    packed = relax.const(pack_conv2d(kernel, shape.groups, layout.block))
+    packed = constant_of(pack_conv2d(kernel, shape.groups, layout.block))
     return bb.call_te(
         lambda data, filters: _compute(data, filters, shape, layout),
         call.args[0],

@@ -39,6 +39,7 @@ from tvm_hetero.kernels.convolution.depthwise_bands import (
     schedule_bands,
     sum_bands,
 )
+from tvm_hetero.kernels.tir.array_values import constant_of
 from tvm_hetero.kernels.tir.block_roles import ROLE, UNPACK, find_role, role
 from tvm_hetero.kernels.tir.blocks import extent_of, index_map
 from tvm_hetero.kernels.tir.tail_tiles import overlap_tiles
@@ -115,7 +116,7 @@ def make_depthwise(
         What is read with four indices as the float32 values of ``data``.
     """
     lanes = max(unit.lanes for unit in units)
-    operands = [data, relax.const(np.ascontiguousarray(weight))]
+    operands = [data, constant_of(weight)]
     compute: Callable[..., te.Tensor]
     if fits_bands(shape, lanes):
         compute = sum_bands
@@ -123,7 +124,7 @@ def make_depthwise(
         return None
     elif shape.joined:
         compute = _joined
-        operands.append(relax.const(_masks(shape)))
+        operands.append(constant_of(_masks(shape)))
     else:
         compute = _by_rows
     return bb.call_te(

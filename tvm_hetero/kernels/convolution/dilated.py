@@ -19,6 +19,7 @@ from tvm import relax, te, tirx
 from tvm_hetero.kernels.convolution.conv2d import emit_packed_conv2d
 from tvm_hetero.kernels.convolution.conv2d_shape import ConvShape, shape_of
 from tvm_hetero.kernels.convolution.winograd.kernel import share_of_plain
+from tvm_hetero.kernels.tir.array_values import constant_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,7 @@ def _taken_apart(shape: ConvShape) -> Any:
 
 
 def _plain(bb: relax.BlockBuilder, images: relax.Expr, weight: NDArray[Any]) -> relax.Call:
-    return bb.normalize(relax.op.nn.conv2d(images, relax.const(weight)))
+    return bb.normalize(relax.op.nn.conv2d(images, constant_of(weight)))
 
 
 def _gains(

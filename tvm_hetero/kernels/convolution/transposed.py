@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tvm import relax, te, tirx
 
+from tvm_hetero.kernels.tir.array_values import constant_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -138,7 +140,7 @@ def as_convolution(
     if min(axis.result for axis in axes) < 1:
         return None
     padding = [axis.padding[side] for side in (0, 1) for axis in axes]
-    phases = relax.const(_by_phase(weight, axes, groups))
+    phases = constant_of(_by_phase(weight, axes, groups))
     done = bb.normalize(convolution(data, phases, padding=padding, groups=groups))
     return PhaseConvolution(done, axes, groups, int(call.ty.shape[1]))
 

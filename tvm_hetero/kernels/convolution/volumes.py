@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from tvm import relax, te, tirx
 
+from tvm_hetero.kernels.tir.array_values import constant_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -80,7 +82,7 @@ def _of_lines(bb: relax.BlockBuilder, call: relax.Call, weight: NDArray[Any]) ->
     n, channels, depth, height, width = (int(e) for e in call.args[0].ty.shape)
     image = bb.emit(relax.op.reshape(call.args[0], (n, channels, depth, height * width)))
     conv = relax.op.nn.conv2d(
-        image, relax.const(weight.reshape(*weight.shape[:3], 1)), (strides[0], 1),
+        image, constant_of(weight.reshape(*weight.shape[:3], 1)), (strides[0], 1),
         (padding[0], 0, padding[3], 0), (dilation[0], 1), int(call.attrs.groups),
     )  # fmt: skip
     return VolumeConvolution(bb.normalize(conv), _result(call), planes_apart=False)
@@ -94,7 +96,7 @@ def _of_images(bb: relax.BlockBuilder, call: relax.Call, weight: NDArray[Any]) -
         bb, call.args[0], result[2], window, strides[0], dilation[0], padding[0]
     )
     conv = relax.op.nn.conv2d(
-        image, relax.const(weight.reshape(weight.shape[0], -1, *weight.shape[3:])), strides[1:],
+        image, constant_of(weight.reshape(weight.shape[0], -1, *weight.shape[3:])), strides[1:],
         [padding[i] for i in (1, 2, 4, 5)], dilation[1:], int(call.attrs.groups),
     )  # fmt: skip
     return VolumeConvolution(bb.normalize(conv), result, planes_apart=True)

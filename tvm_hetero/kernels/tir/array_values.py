@@ -1,13 +1,14 @@
-"""The numbers of TVM's tensors as NumPy's arrays."""
+"""The numbers of TVM's tensors as NumPy's arrays, and arrays as constants."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tvm
+from tvm import relax
 
 if TYPE_CHECKING:
-    import tvm
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
@@ -20,3 +21,8 @@ def array_of(tensor: tvm.runtime.Tensor) -> Array:
     if str(tensor.dtype) in _NOT_OF_NUMPY:
         return np.asarray(tensor.numpy())
     return np.from_dlpack(tensor)
+
+
+def constant_of(array: Array) -> relax.Expr:
+    """A constant of the array's own type: ``relax.const`` of an array makes 32 bits of 64."""
+    return relax.const(tvm.runtime.tensor(np.ascontiguousarray(array)))

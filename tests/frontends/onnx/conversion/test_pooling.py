@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.frontends.onnx.running import Array, assert_same, typed_model
+from tests.frontends.onnx.models import run
+from tests.frontends.onnx.running import Array, assert_same, compute, typed_model
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
 
@@ -69,3 +70,21 @@ def test_windows_of_no_channels_are_refused(size: int) -> None:
     node = helper.make_node("LRN", ["x"], ["y"], size=size)
     with pytest.raises(ModelError, match=rf"sums over windows of {size} channels; expected 1"):
         from_onnx(typed_model([node], {"x": X}))
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_a_region_that_ends_before_it_begins_has_no_samples(mode: str) -> None:
+    """A sum of no rounds was what the memory held, 1e29 and other numbers."""
+    rng = np.random.default_rng(3)
+    regions = np.array([[6, 1, 2, 5], [1, 6, 5, 2], [1, 1, 5, 6], [3, 2, 3, 4]], np.float32)
+    feeds = {"x": rng.standard_normal((1, 2, 7, 8)).astype(np.float32), "r": regions}
+    node = helper.make_node(
+        "RoiAlign", ["x", "r", "i"], ["y"], mode=mode, output_height=2, output_width=3
+    )
+    model = typed_model([node], feeds, {"i": np.zeros(4, np.int64)})
+    found = compute(model, feeds)[0]
+    assert not found[[0, 1, 3]].any()
+    # ONNX Runtime refuses all of them where one ends before it begins.
+    one = feeds | {"r": regions[2:3]}
+    expected = run(typed_model([node], one, {"i": np.zeros(1, np.int64)}), one)[0]
+    np.testing.assert_allclose(found[2:3], expected, rtol=1e-4, atol=1e-6)

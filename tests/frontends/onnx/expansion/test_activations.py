@@ -69,3 +69,14 @@ def test_the_sign_of_what_has_none_is_whether_it_is_there() -> None:
     feeds = {t: np.array([0, 1, 200], t) for t in ("uint8", "uint16", "uint32", "uint64")}
     nodes = [helper.make_node("Sign", [name], [f"y{name}"]) for name in feeds]
     assert_same(typed_model(nodes, feeds), feeds)
+
+
+@pytest.mark.parametrize("name", ["Asin", "Acos", "Atan", "Asinh", "Acosh", "Atanh"])
+def test_inverse_functions_of_half_precision_are_computed_in_float32(name: str) -> None:
+    x = (np.array([1.5, 2, 3]) if name == "Acosh" else np.array([-0.5, 0.25, 0.75])).astype(
+        np.float16
+    )
+    numpy_name = name.lower().replace("a", "arc", 1)
+    expected = getattr(np, numpy_name)(x.astype(np.float32)).astype(np.float16)
+    model = typed_model([helper.make_node(name, ["x"], ["y"])], {"x": x}, opset=22)
+    assert_same(model, {"x": x}, [expected], rtol=2e-3)

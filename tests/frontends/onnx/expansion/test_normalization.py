@@ -92,3 +92,14 @@ def test_a_single_number_has_no_axis_to_be_normalized_over() -> None:
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
     with pytest.raises(ModelError, match="names axis 5, and there are 0 dimensions"):
         from_onnx(model)
+
+
+def test_layers_of_float64_are_normalized_in_it() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((3, 4))
+    constants = {"s": rng.standard_normal(4), "b": rng.standard_normal(4)}
+    node = helper.make_node("LayerNormalization", ["x", "s", "b"], ["y"], epsilon=0.01)
+    away = x - x.mean(1, keepdims=True)
+    wanted = away / np.sqrt((away**2).mean(1, keepdims=True) + np.float32(0.01))
+    wanted = wanted * constants["s"] + constants["b"]
+    assert_same(typed_model([node], {"x": x}, constants), {"x": x}, [wanted])

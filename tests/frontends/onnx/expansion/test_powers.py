@@ -49,3 +49,16 @@ def test_exponents_that_are_no_numbers_are_powers_like_others() -> None:
     nodes = [helper.make_node("Pow", ["x", name], [f"y{name}"]) for name in exponents]
     constants = {name: np.array(value, np.float32) for name, value in exponents.items()}
     assert_same(typed_model(nodes, {"x": x}, constants), {"x": x})
+
+
+def test_roots_of_minus_infinity_and_minus_zero_are_those_of_pow() -> None:
+    x = np.array([-np.inf, np.inf, -0.0, 0.0, 4, np.nan], np.float32)
+    exponents = (0.5, 0.75, 1.5, -0.5, -1.25, 2, 3)
+    nodes = [helper.make_node("Pow", ["x", f"e{e}"], [f"y{e}"]) for e in exponents]
+    constants = {f"e{e}": np.array(e, np.float32) for e in exponents}
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        # As C has it, and ONNX Runtime. NumPy takes a square root for an exponent of 1/2 alone.
+        expected = [np.float_power(wide, np.full(6, e)).astype(np.float32) for e in exponents]
+    expected[0][0] = np.inf
+    assert_same(typed_model(nodes, {"x": x}, constants), {"x": x}, expected)

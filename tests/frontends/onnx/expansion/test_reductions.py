@@ -79,3 +79,29 @@ def test_the_mean_of_integers_is_of_their_type_and_cut() -> None:
     means: list[Array] = [np.array(CUT[x], x) for x in feeds]
     expected = [mean.reshape(dims) for mean in means for dims in (2, (2, 1))]
     assert_same(typed_model(nodes, feeds, AXES), feeds, expected)
+
+
+def test_over_no_axes_each_element_is_a_sum_of_one() -> None:
+    """onnx: what is not reduced is mapped as its sum would be."""
+    x = np.array([[-2, 3, 0.5]], np.float32)
+    none = np.array([], np.int64)
+    mapped = {
+        "ReduceL1": np.abs(x), "ReduceL2": np.abs(x), "ReduceSumSquare": x * x,
+        "ReduceLogSum": np.log(np.abs(x)), "ReduceSum": x, "ReduceLogSumExp": x,
+    }  # fmt: skip
+    nodes = [helper.make_node("Abs", ["x"], ["positive"])]
+    for name in mapped:
+        source = "positive" if name == "ReduceLogSum" else "x"
+        for number, operands in enumerate(([source], [source, "none"])):
+            nodes.append(
+                helper.make_node(name, operands, [f"{name}{number}"], noop_with_empty_axes=1)
+            )
+    model = typed_model(nodes, {"x": x}, {"none": none})
+    assert_same(model, {"x": x}, [each for each in mapped.values() for _ in range(2)])
+
+
+def test_the_logarithm_of_a_power_of_a_whole_number_is_that_number() -> None:
+    """It was 7 of 8: the logarithm is 7.999999, and cut off."""
+    x = np.array([8, 1, 5], np.int32)
+    node = helper.make_node("ReduceLogSumExp", ["x"], ["y"], noop_with_empty_axes=1)
+    assert_same(typed_model([node], {"x": x}), {"x": x}, [x])

@@ -179,3 +179,42 @@ def test_nothing_cannot_be_made_larger(mode: str) -> None:
     model = make([node], {"x": [1, 0, 3]}, ["y"], {"sizes": np.array([1, 4, 3])}, opset=19)
     with pytest.raises(ModelError, match=r"\(Resize\) makes 4 elements of axis 1, which has none"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize("mode", ["asymmetric", "half_pixel", "align_corners"])
+@pytest.mark.parametrize("kind", ["linear", "cubic"])
+def test_an_image_of_one_code_stays_one(mode: str, kind: str) -> None:
+    """Weights whose sum is 1 but for float32's rounding made fours of fives."""
+    x = np.full((1, 1, 3, 7), 5, np.uint8)
+    sizes = np.array([1, 1, 8, 11])
+    node = helper.make_node(
+        "Resize", ["x", "", "", "sizes"], ["y"], mode=kind, coordinate_transformation_mode=mode
+    )
+    model = typed_model([node], {"x": x}, {"sizes": sizes})
+    assert_same(model, {"x": x}, [np.full((1, 1, 8, 11), 5, np.uint8)])
+
+
+def test_codes_between_codes_are_rounded_and_stay_within_their_type() -> None:
+    """A cubic swings beyond what it joins: of 0 and 255 that was 242 or 13 by wrapping around."""
+    x = np.array([[[[0, 0, 255, 255, 0, 255]]]], np.uint8)
+    scales = np.array([1, 1, 1, 3], np.float32)
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="cubic")
+    model = typed_model([node], {"x": x}, {"scales": scales})
+    assert_same(model, {"x": x}, evaluate(model, {"x": x}))
+
+
+def test_what_has_no_elements_left_is_made_of_nothing() -> None:
+    scales = np.array([1, 1, 0.3, 2], np.float32)
+    for kind in ("nearest", "linear", "cubic"):
+        node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=kind)
+        model = typed_model([node], {"x": X[:, :, :2]}, {"scales": scales})
+        assert_same(model, {"x": X[:, :, :2]}, [np.zeros((1, 2, 0, 10), np.float32)])
+
+
+def test_operands_without_elements_are_none_also_where_tvm_resizes() -> None:
+    constants = {"none": np.zeros(0, np.float32), "sizes": np.array([1, 2, 8, 10])}
+    node = helper.make_node(
+        "Resize", ["x", "none", "none", "sizes"], ["y"], mode="cubic", cubic_coeff_a=-0.5
+    )
+    model = typed_model([node], {"x": X}, constants, opset=11)
+    assert_same(model, {"x": X}, rtol=1e-4, atol=1e-4)

@@ -7,7 +7,7 @@ import pytest
 from onnx import NodeProto, helper
 
 from tests.frontends.onnx.expansion.test_walk import operators, same
-from tests.frontends.onnx.models import make
+from tests.frontends.onnx.models import make, run
 from tests.frontends.onnx.running import Array, assert_same, evaluate, typed_model
 from tvm_hetero.errors import ModelError
 from tvm_hetero.frontends.onnx import from_onnx
@@ -140,3 +140,17 @@ def test_no_more_is_repeated_than_there_is(mode: str, pads: list[int]) -> None:
     model = typed_model([node], {"x": X[0, 0]}, {"p": np.array(pads)})
     with pytest.raises(ModelError, match=f"in mode {mode}, and has"):
         from_onnx(model)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+def test_a_line_of_one_element_is_reflected_onto_itself(mode: str) -> None:
+    """Between its corners lies nothing to divide by; in the other direction there is something."""
+    grid = np.random.default_rng(0).uniform(-1.5, 1.5, (2, 3, 4, 2)).astype(np.float32)
+    given = {"mode": mode, "padding_mode": "reflection", "align_corners": 1}
+    narrow = X[:, :, :, :1]
+    feeds = {"x": narrow, "g": np.concatenate([grid] * 2)[: len(X)]}
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], **given)
+    model = typed_model([node], feeds, opset=20)
+    wide = feeds | {"x": np.concatenate([narrow] * 4, 3)}
+    doubled = typed_model([node], wide, opset=20)
+    assert_same(model, feeds, run(doubled, wide), rtol=1e-4, atol=1e-4)

@@ -60,27 +60,6 @@ def rewrite_prelu(r: Rewriting) -> bool:
     return True
 
 
-@rewrites("Elu")
-def rewrite_narrow_elu(r: Rewriting) -> bool:
-    """Compute narrow types in float32: TVM's own form is for that type alone."""
-    x = r.inputs[0]
-    kind = r.element_type(x)
-    if kind not in NARROW:
-        return False
-    wide = r.add("Cast", [x], to=TensorProto.FLOAT)
-    r.add("Cast", [r.add("Elu", [wide], alpha=r.attribute("alpha"))], r.outputs, to=kind)
-    return True
-
-
-@rewrites("Celu")
-def rewrite_celu(r: Rewriting) -> bool:
-    """alpha Elu(x / alpha), of the operand's shape: onnx's function makes a vector of a scalar."""
-    x = r.inputs[0]
-    alpha = r.like(r.attribute("alpha", 1.0), x)
-    r.add("Mul", [r.add("Elu", [r.add("Div", [x, alpha])]), alpha], r.outputs)
-    return True
-
-
 @rewrites("HardSigmoid")
 def rewrite_hard_sigmoid(r: Rewriting) -> bool:
     """clip(alpha x + beta, 0, 1)."""

@@ -39,7 +39,10 @@ def rewrite_log_sum_exp(r: Rewriting) -> bool:
     """Write out the logarithm of a sum of powers, right for infinities."""
     x = r.inputs[0]
     axes = _axes(r)
-    if axes is None or r.dtype(x).kind in "iu":
+    if axes is None:
+        r.alias(x, r.outputs[0])
+        return True
+    if r.dtype(x).kind in "iu":
         return False
     most = _reduced(r, "ReduceMax", x, axes)
     is_finite = r.add("Less", [r.add("Abs", [most]), r.like(math.inf, x)])
@@ -51,6 +54,19 @@ def rewrite_log_sum_exp(r: Rewriting) -> bool:
     else:
         found = r.add("Add", [total, shift])
         r.add("Squeeze", [found, r.constant(axes, "int64")], r.outputs)
+    return True
+
+
+@rewrites("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare")
+def rewrite_mapped_sum(r: Rewriting) -> bool:
+    """Map each element, which is a sum by itself where no axes are reduced."""
+    x = r.inputs[0]
+    if _axes(r) is not None:
+        return rewrite_wide(r)
+    if r.node.op_type == "ReduceSumSquare":
+        r.add("Mul", [x, x], r.outputs)
+    else:
+        r.add("Log" if r.node.op_type == "ReduceLogSum" else "Abs", [x], r.outputs)
     return True
 
 

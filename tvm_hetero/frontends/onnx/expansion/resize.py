@@ -13,6 +13,7 @@ What lies outside of the input (``tf_crop_and_resize``) is set to the given valu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -40,6 +41,7 @@ _MODES = frozenset(
 _ROUNDINGS = frozenset({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"})
 _IMPORTED = frozenset({"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"})
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_EXACT_BITS = 16  # of integers that float32 holds
 
 
 @rewrites("Resize")
@@ -51,10 +53,15 @@ def rewrite_resize(r: Rewriting) -> bool:
     if not axes:
         r.alias(r.inputs[0], r.outputs[0])
         return True
+    if not all(axis.size for axis in axes.values()):
+        sizes = dict(enumerate(r.dims(r.inputs[0]))) | {d: a.size for d, a in axes.items()}
+        nothing = np.zeros([sizes[d] for d in sorted(sizes)], r.dtype(r.inputs[0]))
+        r.add("Identity", [r.constant(nothing)], r.outputs)
+        return True
     if kind == "nearest":
         return _nearest(r, axes, mode)
     if _is_imported(r, axes, mode):
-        return False
+        return _leave_out_empty(r)
     _interpolate(r, {d: _taps(r, axis, kind, mode) for d, axis in axes.items()})
     return True
 
@@ -125,6 +132,19 @@ def _is_imported(r: Rewriting, axes: Mapping[int, ResizedAxis], mode: str) -> bo
     )
 
 
+def _leave_out_empty(r: Rewriting) -> bool:
+    """Leave a node to TVM, to which an operand without elements is one that is there."""
+    names = [n if n and _size(r, n) else "" for n in r.inputs]
+    if names == r.inputs:
+        return False
+    r.add("Resize", names, r.outputs, **{a.name: r.attribute(a.name) for a in r.node.attribute})
+    return True
+
+
+def _size(r: Rewriting, name: str) -> int:
+    return math.prod(r.dims(name))
+
+
 def _nearest(r: Rewriting, axes: Mapping[int, ResizedAxis], mode: str) -> bool:
     rounding = _choice(r, "nearest_mode", "round_prefer_floor", _ROUNDINGS)
     places = {d: nearest_places(axis, mode, rounding) for d, axis in axes.items()}
@@ -181,7 +201,7 @@ def _taps(r: Rewriting, axis: ResizedAxis, kind: str, mode: str) -> Taps:
 
 
 def _interpolate(r: Rewriting, taps: Mapping[int, Taps]) -> None:
-    """Sum up along each axis, in float32 at least; integers are cut to their type at last."""
+    """Sum up along each axis, in float32 at least."""
     x = r.inputs[0]
     kind, rank = r.element_type(x), r.rank(x)
     lengths = dict(enumerate(r.dims(x)))
@@ -197,11 +217,25 @@ def _interpolate(r: Rewriting, taps: Mapping[int, Taps]) -> None:
             if dense
             else _sparse(r, x, d, rank, each, dtype)
         )
+    if r.dtype(r.inputs[0]).kind in "iu":
+        x = _whole(r, x, rounded=dense or r.attribute("mode") == "cubic")
     if kind not in _FLOATS:
-        if dense and r.dtype(r.inputs[0]).kind in "iu":
-            x = r.add("Round", [x])
         x = r.add("Cast", [x], to=kind)
     _set_outside(r, x, {d: each.outside for d, each in taps.items()}, rank)
+
+
+def _whole(r: Rewriting, x: str, *, rounded: bool) -> str:
+    """Return what is to become integers: rounded and within their type, or just not below itself.
+
+    ONNX Runtime cuts what is linear off and rounds the rest; onnx's evaluator rounds all. What is
+    whole but for float32's rounding stays so: of equal numbers there would be some that are 1 less.
+    """
+    if not rounded:
+        return r.add("Mul", [x, r.constant(1 + 2**-20, np.float32)])
+    ends = np.iinfo(r.dtype(r.inputs[0]))
+    bounds = [r.constant(end, np.float32) for end in (ends.min, ends.max)]
+    x = r.add("Round", [x])
+    return r.add("Clip", [x, *bounds]) if ends.bits <= _EXACT_BITS else x
 
 
 def _sparse(r: Rewriting, x: str, d: int, rank: int, taps: Taps, dtype: np.dtype) -> str:

@@ -135,6 +135,20 @@ def rewrite_roi_scale(r: Rewriting) -> bool:
     return True
 
 
+@rewrites("GridSample")
+def rewrite_reflected_line(r: Rewriting) -> bool:
+    """Double an axis of one element, between whose corners nothing lies to be reflected in."""
+    x, grid = r.inputs
+    narrow = [d for d, extent in enumerate(r.dims(x)) if d > 1 and extent == 1]
+    reflects = r.attribute("padding_mode", "zeros") == "reflection"
+    if not narrow or not reflects or not r.attribute("align_corners", 0):
+        return False
+    for d in narrow:
+        x = r.add("Concat", [x, x], axis=d)
+    r.add("GridSample", [x, grid], r.outputs, **_attributes(r))
+    return True
+
+
 @rewrites("Pad")
 def rewrite_pad(r: Rewriting) -> bool:
     """Cut before a ``wrap``, and choose a value that is computed where there is padding."""
