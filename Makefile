@@ -37,7 +37,8 @@ NEEDS := import setuptools; from distutils.core import run_setup as read; \
 $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "no virtual environment could be made: apt-get install python3-venv" >&2; exit 1; }
-	$(PIP) "setuptools>=77" setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
+	$(PIP) \
+		"setuptools>=77" setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
 	@mkdir -p build
 	$(BIN)/python setup.py --quiet build_ext --inplace > build/native.log 2>&1 & libraries=$$!; \
 		$(PIP) $$($(BIN)/python -c '$(NEEDS)'); packages=$$?; \
