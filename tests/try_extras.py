@@ -125,13 +125,15 @@ def main() -> int:
     given = parser.parse_args()
     wheel = given.wheel.resolve()
     with tempfile.TemporaryDirectory(prefix="tvm-hetero-extras-") as name:
-        folder = Path(name)
-        base = _environment(folder / "base")
+        # Elsewhere than where scripts run: a folder `torch` there would be a package of that name.
+        environments, folder = Path(name) / "environments", Path(name) / "work"
+        folder.mkdir()
+        base = _environment(environments / "base")
         _run(base, folder, "-m", "pip", "install", "--quiet", "--no-compile", str(wheel))
         for extra in given.only:
             if PROBES[extra].is_asked_for:
                 _is_named(base, folder, extra)
-            own = _environment(folder / extra, beside=base)
+            own = _environment(environments / extra, beside=base)
             install = ("-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}[{extra}]")
             _run(own, folder, *install)
             _run(own, folder, "-c", PROBES[extra].script)
