@@ -28,14 +28,22 @@ setup: $(VENV)/.ready
 peers: $(VENV)/.peers
 
 # One marker for packages and the C++ build: both are made again when a source is newer. Build
-# tools come first because the package is built without isolation, against this very tvm-ffi.
+# tools come first because the package is built without isolation, against this very tvm-ffi. Then
+# one core unpacks what the package needs while others compile; the last step finds both done.
+# Python compiles what is imported when it is imported first: most of these packages never is.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+NEEDS := import setuptools; from distutils.core import run_setup as read; \
+	it = read("setup.py", stop_after="init"); print(*it.install_requires, *it.extras_require["onnxruntime"])
 $(VENV)/.ready: setup.py pyproject.toml $(SOURCES)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 		{ echo "no virtual environment could be made: apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(PIP) \
 		"setuptools>=77" setuptools-scm wheel cmake ninja "apache-tvm-ffi>=0.1.14.post0,<0.1.15"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
-		--editable ".[onnxruntime]"
+	@mkdir -p build
+	$(BIN)/python setup.py --quiet build_ext --inplace > build/native.log 2>&1 & libraries=$$!; \
+		$(PIP) $$($(BIN)/python -c '$(NEEDS)'); packages=$$?; \
+		wait $$libraries || { cat build/native.log >&2; exit 1; }; exit $$packages
+	$(PIP) --no-build-isolation --editable ".[onnxruntime]"
 	@touch $@
 
 $(VENV)/.quick: $(VENV)/.ready

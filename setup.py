@@ -106,6 +106,10 @@ CLASSIFIERS = [
 
 UNKNOWN = "0+unknown"  # as in tvm_hetero/__init__.py
 
+# Files of C++ that are compiled as one: most of what each takes are tvm-ffi's headers. A change
+# compiles its neighbours, too.
+TOGETHER = ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=10"]
+
 # An sdist installs without one all the same: what schedules, judges, plans and draws needs none. In
 # the repository it is an error, since who works there wants the executor (`make demo`).
 NO_COMPILER = (
@@ -195,7 +199,7 @@ class CMakeBuild(build_ext):
             target = Path(self.get_ext_fullpath(ext.name)).resolve()
             objects = Path(self.build_temp).resolve() / "native"
         configure = [
-            cmake, "-S", str(ROOT), "-B", str(objects), "-G", generator, *options,
+            cmake, "-S", str(ROOT), "-B", str(objects), "-G", generator, *options, *TOGETHER,
             f"-DPython_EXECUTABLE={sys.executable}",
             f"-DTVM_HETERO_OUTPUT_DIR={target.parent}",
             f"-DTVM_HETERO_VERSION={self.distribution.get_version()}",

@@ -35,7 +35,7 @@ from benchmarks.limit_keeping.timed_call import (
     fork_call,
     has_processor_clock,
     is_kept,
-    preload,
+    start_again,
 )
 from benchmarks.limit_keeping.zoo_cases import KINDS, all_cases, sample_cases
 from benchmarks.result_rows import write_rows
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     )
     chosen = parser.parse_args(arguments)
     if not chosen.wall and not has_processor_clock():
-        _start_again(sys.argv[1:] if arguments is None else arguments)
+        start_again("benchmarks.limits", sys.argv[1:] if arguments is None else arguments)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as cache:
         for row in _measure_zoo(chosen) if chosen.zoo else _measure(chosen, cache):
@@ -91,14 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     if not chosen.small and not chosen.case:
         _write("limits_zoo" if chosen.zoo else "limits", rows)
     return rows
-
-
-def _start_again(arguments: Sequence[str]) -> None:
-    """Become a Python that has the processor's clock."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = preload(Path(folder))
-        command = [sys.executable, "-m", "benchmarks.limits", *arguments]
-        sys.exit(os.spawnve(os.P_WAIT, sys.executable, command, environment))
 
 
 def _measure(chosen: argparse.Namespace, cache: str) -> Iterator[Row]:

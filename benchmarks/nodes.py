@@ -1,7 +1,8 @@
 """Many identical nodes: large language models on clusters, and orderings of what is alike.
 
-    python benchmarks/nodes.py [--small] [--output FILE] [--only clusters|orderings]
-    python benchmarks/nodes.py --show         # the tables of the results in benchmarks/results
+    python -m benchmarks.nodes [--only clusters|orderings]    writes results/nodes.json
+    python -m benchmarks.nodes --small        seconds, nothing is written
+    python -m benchmarks.nodes --show         the tables of the results that are there
 
 Clusters: one decoding step of each model by solver count-dp, through `solve`: value, proven
 bound, gap, and wall seconds for all of it (costs of symmetry, search, bounds and checking).
@@ -15,10 +16,10 @@ in how much deterministic work. CP-SAT's own symmetry detection is on in all of 
 from __future__ import annotations
 
 import argparse
-import json
 import math
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.documents import dated
+from benchmarks.result_rows import read_rows, write_rows
 from tvm_hetero import zoo
 from tvm_hetero.errors import SolverError
 from tvm_hetero.problem import Kind, Objective, Problem
@@ -35,12 +38,12 @@ from tvm_hetero.solvers.core.options import SYMMETRIES, Options
 from tvm_hetero.solvers.cpsat import throughput as cpsat_throughput
 from tvm_hetero.solvers.cpsat.batch import solve_whole
 from tvm_hetero.solvers.run_solver import solve
-from tvm_hetero.util.documents import write_atomic
 from tvm_hetero.util.units import format_seconds
 from tvm_hetero.views.instance import Instance
 
 RESULTS = Path(__file__).with_name("results") / "nodes.json"
 Row = dict[str, Any]
+PARTS = ("clusters", "orderings")
 BOTH: tuple[Kind, ...] = ("latency", "throughput")
 CASES = [
     (model, platform, kind)
@@ -65,9 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     """Run, print, and write the results; returns them."""
     given = _parse(arguments)
     if given.show:
-        results = json.loads(RESULTS.read_text(encoding="utf-8"))
+        rows = read_rows(RESULTS)
+        results = {part: [row for row in rows if row["part"] == part] for part in PARTS}
     else:
-        results = {"clusters": [], "orderings": []}
+        results = {part: [] for part in PARTS}
         if given.only != "orderings":
             results["clusters"] = [run(*case) for case in (SMALL_CASES if given.small else CASES)]
         if given.only != "clusters":
@@ -77,17 +81,29 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
     console = Console(width=110)
     console.print(cluster_table(results["clusters"]))
     console.print(ordering_table(results["orderings"]))
-    if given.output:
-        write_atomic(given.output, json.dumps(results, indent=1) + "\n")
+    if not given.show and not given.small:
+        _write(given.output or RESULTS, results)
     return results
+
+
+def _write(output: Path, results: Mapping[str, Sequence[Row]]) -> None:
+    """Put the rows that were made in the place of those of their part."""
+    known = read_rows(output)
+    rows: list[Row] = []
+    for part in PARTS:
+        made = [{"part": part, **dated(row)} for row in results[part]]
+        rows += made or [row for row in known if row["part"] == part]
+    head = {"what": "python -m benchmarks.nodes", "load": round(os.getloadavg()[0], 1),
+            "limit": LIMIT, "work": WORK}  # fmt: skip
+    write_rows(output, head, rows)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="two clusters, three layers, one seed")
     parser.add_argument("--show", action="store_true", help="print the committed results")
-    parser.add_argument("--output", type=Path, help="write the results as JSON")
-    parser.add_argument("--only", choices=["clusters", "orderings"])
+    parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
+    parser.add_argument("--only", choices=PARTS)
     return parser.parse_args(arguments)
 
 

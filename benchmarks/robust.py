@@ -1,7 +1,9 @@
 """What a plain plan loses when costs are off, and what a robust one gains back.
 
-    python benchmarks/robust.py [--small] [--output FILE]
-    python benchmarks/robust.py --show        # the table of the results in benchmarks/results
+    python -m benchmarks.robust                 writes results/robust.json
+    python -m benchmarks.robust --small         seconds, nothing is written
+    python -m benchmarks.robust --processor     seconds are those of the processor, beside others
+    python -m benchmarks.robust --show          the table of the results that are there
 
 For problems of the zoo and costs off by up to 10 % and 30 %, over fresh samples: mean and worst
 value of the plain plan, of the plan fitted to the mean and of that fitted to the worst, all as
@@ -13,8 +15,9 @@ costs would give), and against the proven lower bound of each (no plan can do be
 from __future__ import annotations
 
 import argparse
-import json
 import math
+import os
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -23,6 +26,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.limit_keeping.timed_call import (
+    has_processor_clock,
+    start_again,
+    turn_clock_on,
+)
+from benchmarks.result_rows import read_rows, write_rows
 from tvm_hetero import zoo
 from tvm_hetero.bounds import lower_bound
 from tvm_hetero.problem import Problem
@@ -30,7 +39,6 @@ from tvm_hetero.problem.schedule import Robustness, Schedule
 from tvm_hetero.solvers import Options, solve
 from tvm_hetero.solvers.robust import solver as robust
 from tvm_hetero.solvers.robust.local_search import GOALS
-from tvm_hetero.util.documents import write_atomic
 
 RESULTS = Path(__file__).with_name("results") / "robust.json"
 Row = dict[str, Any]
@@ -46,19 +54,34 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Run, print, and write the results; returns them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--small", action="store_true", help="one problem, one share, 1 s a plan")
+    parser.add_argument("--processor", action="store_true", help="go by the processor's clock")
     parser.add_argument("--show", action="store_true", help="print the committed results")
-    parser.add_argument("--output", type=Path, help="write the results as JSON")
+    parser.add_argument("--output", type=Path, help=f"JSON file (default: {RESULTS.name})")
     given = parser.parse_args(arguments)
+    if given.processor and not has_processor_clock():
+        start_again("benchmarks.robust", sys.argv[1:] if arguments is None else arguments)
+    if given.processor:
+        turn_clock_on()
     if given.show:
-        rows: list[Row] = json.loads(RESULTS.read_text(encoding="utf-8"))
+        rows = read_rows(RESULTS)
     elif given.small:
         rows = case("module", SHARES[-1:], 1.0, solved=1)
     else:
         rows = [row for name in CASES for row in case(name, SHARES, LIMIT, SOLVED)]
+        _write(given.output or RESULTS, rows)
     Console(width=110).print(results_table(rows))
-    if given.output:
-        write_atomic(given.output, json.dumps(rows, indent=1) + "\n")
     return rows
+
+
+def _write(output: Path, rows: Sequence[Row]) -> None:
+    head = {
+        "what": "python -m benchmarks.robust",
+        "clock": "processor" if has_processor_clock() else "wall",
+        "load": round(os.getloadavg()[0], 1),
+        "limit": LIMIT,
+        "samples": SAMPLES,
+    }
+    write_rows(output, head, rows)
 
 
 def case(name: str, shares: Sequence[float], limit: float, solved: int) -> list[Row]:

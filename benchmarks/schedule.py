@@ -18,7 +18,6 @@ import argparse
 import os
 import platform
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -83,15 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, list[Row]]:
 
 def _use_processor_clock(arguments: Sequence[str]) -> None:
     """Turn the clock on; where it is not preloaded, become a Python in which it is."""
-    from benchmarks.limit_keeping.timed_call import has_processor_clock, preload, turn_clock_on
+    from benchmarks.limit_keeping.timed_call import (
+        has_processor_clock,
+        start_again,
+        turn_clock_on,
+    )
 
-    if has_processor_clock():
-        turn_clock_on()
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "benchmarks.schedule", *arguments]
-        environment = preload(Path(folder))
-        sys.exit(os.spawnve(os.P_WAIT, sys.executable, command, environment))
+    if not has_processor_clock():
+        start_again("benchmarks.schedule", arguments)
+    turn_clock_on()
 
 
 def merged(suite: str, fresh: list[Row]) -> list[Row]:

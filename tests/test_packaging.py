@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 import tvm_hetero
+from tests.try_extras import PROBES
 
 ROOT = Path(__file__).parent.parent
 BUILT_FROM = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
@@ -189,10 +190,15 @@ def test_ci_makes_the_site_and_tries_the_wheel_on_each_python() -> None:
     (oldest, *others) = sorted(workflow()["jobs"]["make"]["strategy"]["matrix"]["python"])
     made = [f"make {target} PYTHON=python{oldest}" for target in ("docs", "package")]
     tried = [f"python{each} tests/try_wheel.py dist/*.whl" for each in others]
-    assert commands == [*made, *tried]
+    assert commands == [*made, *tried, f"python{oldest} tests/try_extras.py dist/*.whl"]
     (pythons,) = [step["with"]["python-version"] for step in steps if "setup-python" in str(step)]
     # What is named last is what `python` and `python3` are.
     assert pythons.split() == [*reversed(others), oldest]
+
+
+def test_every_extra_that_users_have_is_tried(tree: Path, tmp_path: Path) -> None:
+    extras = metadata(tree, tmp_path).get_all("Provides-Extra") or []
+    assert set(extras) - {"build", "test"} == set(PROBES)
 
 
 def test_the_metadata_tell_license_home_and_readme(tree: Path, tmp_path: Path) -> None:

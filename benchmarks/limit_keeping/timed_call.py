@@ -23,9 +23,9 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tvm_hetero.problem import Problem
 
@@ -62,6 +62,13 @@ def preload(folder: Path) -> dict[str, str]:
 def has_processor_clock() -> bool:
     """Whether this process was started with `preload`."""
     return hasattr(ctypes.CDLL(None), _USE)
+
+
+def start_again(module: str, arguments: Sequence[str]) -> NoReturn:
+    """Become a Python that has the processor's clock, and runs a module with these arguments."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", module, *arguments]
+        sys.exit(os.spawnve(os.P_WAIT, sys.executable, command, preload(Path(folder))))
 
 
 def turn_clock_on() -> None:

@@ -262,7 +262,7 @@ def _gurobi(model: MilpModel, seconds: float, work: float, seed: int) -> MilpOut
         import gurobipy
     except ImportError:
         raise UsageError(
-            "backend gurobi: gurobipy is not installed; install tvm-hetero[gurobi], or use "
+            "backend gurobi: gurobipy is not installed; pip install 'tvm_hetero[gurobi]', or use "
             "backend highs or scip"
         ) from None
     settings: dict[str, Any] = {
