@@ -179,7 +179,8 @@ def resize(d: FormDraw, operator: str) -> Form:
     roi = None if d.opset >= 13 else np.zeros(0, np.float32)
     if d.flag():
         return Form(operator, [x, roi, scales], attributes, frozenset({1, 2}))
-    if d.opset >= 18:
+    # Of one axis ONNX Runtime takes the sides of others into its ratio, and onnx computes none.
+    if d.opset >= 18 and len(places) > 1:
         attributes |= d.some(
             keep_aspect_ratio_policy=d.choose(["stretch", "not_larger", "not_smaller"])
         )

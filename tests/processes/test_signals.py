@@ -41,12 +41,15 @@ def run(body: str, number: int = signal.SIGTERM, again: bool = False) -> tuple[i
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(number)
-        if again:
-            assert process.stdout.readline() == "first\n"
+        try:
+            assert process.stdout.readline() == "ready\n"
             process.send_signal(number)
-        out, err = process.communicate(timeout=LIMIT)
+            if again:
+                assert process.stdout.readline() == "first\n"
+                process.send_signal(number)
+            out, err = process.communicate(timeout=LIMIT)
+        finally:
+            process.kill()  # or one that does not end would be waited for without end
     return process.returncode, out.split(), err
 
 
