@@ -31,8 +31,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # While tests are collected (until `pytest_runtestloop`): nothing is thrown away then.
 gc.disable()
 
-# A shell that starts us in the background has Ctrl-C ignored, and nohup a closed terminal, for us and
-# for our children; some tests send these.
+# A shell that starts us in the background has Ctrl-C ignored, and nohup a closed terminal, for us
+# and for our children; some tests send these.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
