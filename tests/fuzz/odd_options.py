@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -123,9 +124,9 @@ def unclear_words(option: str, value: str, status: int, said: str) -> Iterator[s
     errors = [line for line in said.splitlines() if line.lower().startswith(("error", "usage"))]
     if not errors:
         yield "no error"
-    name = option.lstrip("-").replace("-", " ").rstrip("s")
-    words = said.replace("-", " ").replace("_", " ").lower()  # as a request calls it: top_p
-    if name not in words and value not in said:
+    # As a request calls it (top_p), or as it is written (warm-up).
+    name, words = (re.sub("[-_ ]", "", text.lower()) for text in (option, said))
+    if name.rstrip("s") not in words and value not in said:
         yield "neither the option nor its value is named"
 
 

@@ -237,7 +237,7 @@ def test_logits_that_are_not_finite_end_their_sequence_alone():
         (GenerationRequest(tuple([1] * 17), 1), "has 17 tokens, but the caches hold 16"),
         (GenerationRequest((1, VOCABULARY), 1), f"there is no token {VOCABULARY}; expected 0 to"),
         (GenerationRequest((-1,), 1), "there is no token -1"),
-        (GenerationRequest((1,), 1, stop=frozenset([99])), "there is no token 99"),
+        (GenerationRequest((1,), 1, stop=frozenset([99])), "stop: there is no token 99"),
         (GenerationRequest((1,), 0), "max_new_tokens 0: expected 1 or more"),
     ],
 )

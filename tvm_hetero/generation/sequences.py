@@ -68,11 +68,7 @@ class GenerationRequest:
                 f"{what} has {len(self.prompt)} tokens, but the caches hold {length}; shorten it, "
                 "or build the decoder for more (--length)"
             )
-        for token in (*self.prompt, *self.stop, *(token for token, _ in self.penalties.bias)):
-            if not 0 <= token < vocabulary:
-                raise UsageError(
-                    f"{what}: there is no token {token}; expected 0 to {vocabulary - 1}"
-                )
+        self._check_tokens(vocabulary, what)
         if not (isinstance(self.max_new_tokens, Integral) and self.max_new_tokens >= 1):
             raise UsageError(f"max_new_tokens {self.max_new_tokens!r}: expected 1 or more")
         if not isinstance(self.sampling, Sampling):
@@ -80,6 +76,15 @@ class GenerationRequest:
                 f"sampling {quote(self.sampling, 60)}: expected a Sampling, such as "
                 "Sampling(temperature=0.5)"
             )
+
+    def _check_tokens(self, vocabulary: int, what: str) -> None:
+        bias = [token for token, _ in self.penalties.bias]
+        for where, tokens in ((what, self.prompt), ("stop", self.stop), ("logit_bias", bias)):
+            for token in tokens:
+                if not 0 <= token < vocabulary:
+                    raise UsageError(
+                        f"{where}: there is no token {token}; expected 0 to {vocabulary - 1}"
+                    )
 
 
 @dataclass(eq=False)

@@ -102,7 +102,7 @@ def test_drawn_tokens_hang_on_the_seed(net):
         (["--prompt-ids", ""], "expected token ids"),
         (["--prompt-ids", "1 96"], "prompt 0: there is no token 96; expected 0 to 95"),
         (["--prompt-ids", " ".join(["1"] * 41)], "prompt 0 has 41 tokens"),
-        (["--prompt-ids", "1", "--stop", "99"], "there is no token 99"),
+        (["--prompt-ids", "1", "--stop", "99"], "stop: there is no token 99"),
         (["--prompt-ids", "1", "--top-p", "0"], "top_p 0.0: expected more than 0"),
         (["--prompt-ids", "1", "--variant", "other"], "has no variant 'other'"),
         (["--prompts", "nowhere.json"], "nowhere.json: cannot be read"),
