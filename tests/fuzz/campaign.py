@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "fuzz.json"
 LOGS = ROOT / "build" / "fuzz" / "campaign"
 Row: TypeAlias = dict[str, Any]
+_ENDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ def run_harness(harness: Harness, first: int, count: int) -> Row:
         status = subprocess.run(
             [*command, *harness.options], cwd=ROOT, stdout=log, stderr=log, check=False
         ).returncode
+        if -status in _ENDED:  # all of us; that is no fault of the harness
+            raise KeyboardInterrupt
         log.seek(start)
         said = read_tally(log.read().decode(errors="replace"), status)
     return {"harness": harness.name, "count": said["count"], "wanted": harness.count,

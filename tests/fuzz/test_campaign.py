@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,22 @@ def test_a_harness_that_dies_is_a_fault() -> None:
     good = json.dumps({"harness": "x", "first": 0, "count": 2, "faults": 0, "outcomes": {"a": 2}})
     assert campaign.read_tally(f"words\n{good}\n", 0)["faults"] == 0
     assert campaign.read_tally(f"{good}\nSegmentation fault\n", -11)["faults"] == 1
+
+
+def test_a_campaign_that_is_ended_writes_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its harness was ended with it, and stood in the results as a fault."""
+    monkeypatch.setattr(campaign, "LOGS", tmp_path)
+    run = subprocess.run
+    for number in (signal.SIGTERM, signal.SIGINT):
+        child = f"import os; os.kill(os.getpid(), {int(number)})"
+        if number == signal.SIGINT:
+            child = f"import signal; signal.signal(2, signal.SIG_DFL); {child}"
+        command = (sys.executable, "-c", child)
+        monkeypatch.setattr(subprocess, "run", lambda _, command=command, **to: run(command, **to))
+        with pytest.raises(KeyboardInterrupt):
+            campaign.run_harness(campaign.HARNESSES[0], 0, 1)
 
 
 def test_what_a_harness_ends_with_is_read(capsys: pytest.CaptureFixture[str]) -> None:
