@@ -128,6 +128,7 @@ fuzz: peers lm-eval locust
 	$(BIN)/python -m tests.fuzz.serve_sockets --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.serve_lane --seconds $(SECONDS)
 	$(BIN)/python -m tests.fuzz.serve_crowd --seconds $(SECONDS)
+	$(BIN)/python -m tests.fuzz.decimals --count 2000
 	$(BIN)/python -m tests.fuzz.model_folders --count 2000
 	$(BIN)/python -m tests.fuzz.model_folders --count 500 --encoders
 	$(BIN)/python -m tests.fuzz.relay_programs --count 2000

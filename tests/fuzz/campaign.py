@@ -64,6 +64,7 @@ HARNESSES = (
     Harness("serve_sockets", 5000),
     Harness("serve_lane", 2000),
     Harness("serve_crowd", 2000),
+    Harness("decimals", 2000),
     Harness("cluster_losses", 20),
     Harness("shared_cache", 10),
     Harness("signals", 300),
